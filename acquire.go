@@ -1,0 +1,140 @@
+package webhookdedup
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
+)
+
+// verdict is what the claim has decided about a delivery.
+type verdict uint8
+
+const (
+	verdictRefused   verdict = iota // answer the refusal
+	verdictGranted                  // the claim is held: forward
+	verdictDuplicate                // processed before
+	verdictUnguarded                // the store failed and the route forwards all the same
+	verdictAccepted                 // in flight, and the route answers 200 all the same
+)
+
+// acquire claims the event. While another delivery has it, this one waits and then claims again: the wait ends when
+// that run has ended, in either way, or when its lease has run out.
+func (d *delivery) acquire() (verdict, *refusal) {
+	d.shared = d.h.store.acquire()
+	d.token = claim.NewToken()
+	waitUntil := d.arrived.Add(time.Duration(d.h.wait))
+	for {
+		if record, pending := d.shared.background.processed(d.key); pending {
+			d.record = record
+			return verdictDuplicate, nil
+		}
+		sent := time.Now()
+		answer, err := d.claim()
+		switch {
+		case err != nil:
+			return d.storeFailed(err)
+		case answer == claim.Duplicate || answer == claim.ProcessedBySelf:
+			return verdictDuplicate, nil
+		case answer == claim.Granted || answer == claim.GrantedAgain:
+			if refused := d.refreshStale(sent); refused != nil {
+				return verdictRefused, refused
+			}
+			return verdictGranted, nil
+		case answer == claim.Refused:
+			return d.storeFailed(errors.New("the store refused a fresh token"))
+		}
+		if d.h.inFlight == inFlightAccept {
+			return verdictAccepted, nil
+		}
+		if !d.wait(waitUntil) {
+			return verdictRefused, refuse(resultInFlight, d.h.inFlightStatus, nil)
+		}
+	}
+}
+
+func (d *delivery) claim() (claim.ClaimOutcome, error) {
+	store, err := d.shared.open()
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := d.storeContext()
+	defer cancel()
+	outcome, record, err := store.Claim(ctx, claim.Claim{
+		Key:        d.key,
+		Token:      d.token,
+		Lease:      time.Duration(d.h.Lease),
+		Keep:       d.h.keep,
+		EventType:  d.eventType,
+		BodySHA256: d.digest,
+		OriginalID: d.originalID,
+	})
+	if err != nil {
+		return 0, err
+	}
+	d.record = record
+	return outcome, nil
+}
+
+// storeFailed decides about a delivery whose claim has no answer. The claim may have been taken or may still be: its
+// token is released in the background, so that the provider's retry is not blocked by it.
+func (d *delivery) storeFailed(err error) (verdict, *refusal) {
+	d.cause = err
+	d.settleLater(&settlement{
+		until:   time.Now().Add(time.Duration(d.h.Lease)),
+		release: &claim.Release{Key: d.key, Token: d.token, Keep: d.h.keep},
+	})
+	if d.h.OnStoreError == storeErrorPass {
+		return verdictUnguarded, nil
+	}
+	return verdictRefused, refuse(resultStoreError, http.StatusServiceUnavailable, err)
+}
+
+// refreshStale renews a claim whose answer took so long that too little may be left of its lease to start a run on.
+func (d *delivery) refreshStale(sent time.Time) *refusal {
+	if time.Since(sent) <= d.h.renewEvery() {
+		return nil
+	}
+	ctx, cancel := d.storeContext()
+	defer cancel()
+	err := d.renew(ctx)
+	if err == nil {
+		return nil
+	}
+	if !isAnswer(err) {
+		_, refused := d.storeFailed(err)
+		if refused != nil {
+			return refused
+		}
+	}
+	return refuse(resultInFlight, d.h.inFlightStatus, err)
+}
+
+// wait reports whether the delivery should claim again. It should not when its time is over, when the provider has
+// hung up or when too many are waiting.
+func (d *delivery) wait(until time.Time) bool {
+	limit := time.Until(until)
+	if d.h.inFlight != inFlightWait || d.h.observes() || limit <= 0 {
+		return false
+	}
+	if left := d.record.Remaining; left < limit {
+		limit = left + time.Millisecond // by then the lease has run out, unless it was renewed
+	}
+	client := d.r.Context()
+	if !d.shared.waiting.wait(client, d.key, limit, time.Duration(d.h.StoreTimeout)) {
+		d.cause = errors.New("too many deliveries are waiting")
+		return false
+	}
+	return client.Err() == nil
+}
+
+// settleLater hands what the store did not confirm to the background.
+func (d *delivery) settleLater(p *settlement) {
+	p.key, p.timeout, p.logger = d.key, time.Duration(d.h.StoreTimeout), d.logger()
+	if err := d.shared.background.add(p); err != nil {
+		p.logger.Error("an outcome could not be kept for the store; the event may be processed again", zap.Error(err))
+	}
+}

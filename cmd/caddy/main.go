@@ -1,0 +1,12 @@
+// Command caddy is Caddy with webhook_dedup and all of its stores built in.
+package main
+
+import (
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+)
+
+func main() {
+	caddycmd.Main()
+}

@@ -1,0 +1,302 @@
+package webhookdedup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
+	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
+)
+
+// delivery is one HTTP request on its way through the handler.
+type delivery struct {
+	h    *Handler
+	w    http.ResponseWriter
+	r    *http.Request
+	next caddyhttp.Handler
+	repl *caddy.Replacer
+
+	body       *body
+	readable   *bodyReader // r.Body, for placeholders
+	parsed     provider.Delivery
+	eventID    string
+	originalID string
+	eventType  string
+	digest     [32]byte
+
+	shared    *sharedStore
+	key       string
+	token     claim.Token
+	record    claim.Record // as the claim's answer had it
+	completed bool
+	running   bool // counted among the runs
+
+	result   result
+	cause    error
+	arrived  time.Time
+	upstream time.Duration
+	status   int // the application's, 0 where it was not asked
+}
+
+func (h *Handler) newDelivery(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) *delivery {
+	d := &delivery{h: h, w: w, r: r, next: next, arrived: time.Now()}
+	d.repl, _ = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	d.repl.Map(d.placeholder)
+	stripOwn(r.Header)
+	return d
+}
+
+// end gives back what the delivery holds, and writes its line to the log.
+func (d *delivery) end() {
+	if d.readable != nil {
+		d.readable.Close()
+	}
+	if d.body != nil {
+		d.body.release()
+	}
+	if d.shared != nil {
+		d.h.store.release()
+	}
+	if d.running {
+		runs.done() // only now: the outcome is recorded, and nothing of the store is needed any more
+	}
+	d.log()
+}
+
+// isPlain reports whether the request is none of the provider's and carries nothing that could be one: it passes on
+// untouched.
+func (d *delivery) isPlain() bool {
+	switch d.r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		// An upgrade would give an unverified sender a connection to the application.
+		return !d.h.provider.IsDelivery(d.r.Method) && d.r.ContentLength == 0 && d.r.Header.Get("Upgrade") == ""
+	}
+	return false
+}
+
+// checkHead refuses what the request's head alone tells to be none of the provider's, before its body is read.
+func (d *delivery) checkHead() *refusal {
+	if !d.h.provider.IsDelivery(d.r.Method) {
+		return refuse(resultNotAllowed, http.StatusMethodNotAllowed, fmt.Errorf("%s is no method of a delivery", d.r.Method))
+	}
+	stripUpgrade(d.r.Header)
+	if !d.h.SignatureOff {
+		if err := d.h.provider.CheckHeaders(d.r.Header); err != nil {
+			return refuse(resultInvalidSignature, http.StatusUnauthorized, err)
+		}
+	}
+	if d.r.ContentLength > d.h.MaxBody {
+		return refuse(resultTooLarge, http.StatusRequestEntityTooLarge, errBodyTooLarge)
+	}
+	return nil
+}
+
+// readBody holds the whole body, so that a client that dies in the middle of its upload never reaches the application.
+func (d *delivery) readBody() *refusal {
+	live := d.r.Body
+	var err error
+	d.body, err = readBody(live, d.r.ContentLength, d.h.MaxBody, d.h.app.maxBuffered)
+	if err != nil {
+		return d.unreadable(live, err)
+	}
+	if length := d.r.ContentLength; length >= 0 && length != int64(len(d.body.bytes())) {
+		return refuse(resultBadRequest, http.StatusBadRequest, errors.New("the body is not as long as Content-Length says"))
+	}
+	d.readable = d.body.reader()
+	d.r.Body = d.readable
+	d.digest = digest(d.body.bytes())
+	d.parsed = provider.Delivery{
+		Method: d.r.Method,
+		URL:    d.h.publicURL(d.r),
+		Query:  originalURL(d.r).RawQuery,
+		Header: d.r.Header,
+		Body:   d.body.bytes(),
+		Placeholder: func(name string) (string, bool) {
+			return d.repl.GetString(name)
+		},
+		MaxDecoded: d.h.MaxBody,
+	}
+	return nil
+}
+
+// unreadable tells why the body could not be read. What was read so far is put back in front of the rest, for observe
+// mode.
+func (d *delivery) unreadable(live io.ReadCloser, err error) *refusal {
+	if d.body != nil {
+		start := bytes.Clone(d.body.bytes())
+		d.r.Body = rest{io.MultiReader(bytes.NewReader(start), live), live}
+		d.body.release()
+		d.body = nil
+	}
+	var tooLarge *http.MaxBytesError // request_body max_size
+	switch {
+	case errors.Is(err, errBufferFull):
+		return refuse(resultOverloaded, http.StatusServiceUnavailable, err)
+	case errors.Is(err, errBodyTooLarge), errors.As(err, &tooLarge):
+		return refuse(resultTooLarge, http.StatusRequestEntityTooLarge, err)
+	}
+	return refuse(resultBadRequest, http.StatusBadRequest, fmt.Errorf("reading the body: %w", err))
+}
+
+// isHandshake reports whether the delivery is the provider's test of the endpoint rather than an event, and whether
+// such a test is signed.
+func (d *delivery) isHandshake() (handshake, signed bool) {
+	_, signed, handshake = d.h.provider.Handshake(&d.parsed)
+	return handshake, signed
+}
+
+// identify finds the event's ID and its key. The key stays empty where there is no ID and on_missing_id is pass.
+func (d *delivery) identify() *refusal {
+	identity, err := d.h.provider.Identify(&d.parsed)
+	d.eventType = identity.Type
+	switch {
+	case err == nil:
+		d.eventID, d.originalID = eventID(identity.Parts)
+	case d.h.OnMissingID == missingIDReject:
+		return refuse(resultMissingID, http.StatusBadRequest, err)
+	case d.h.OnMissingID == missingIDHash:
+		d.eventID = hashedID(d.body.bytes())
+	default:
+		d.cause = err
+		return nil
+	}
+	scope := d.h.Scope
+	if scope == "" {
+		scope = defaultScope(d.r)
+	} else {
+		scope = d.repl.ReplaceAll(scope, "")
+	}
+	d.key = d.h.key(scope, d.eventID).String()
+	return nil
+}
+
+// refuse answers the delivery without asking the application. In observe mode the application is asked all the same.
+func (d *delivery) refuse(refused *refusal) error {
+	d.cause = refused.cause
+	if d.h.observes() {
+		return d.forwardUnclaimed(refused.result)
+	}
+	d.mark(refused.result)
+	if refused.retriable() {
+		d.w.Header().Set("Retry-After", strconv.Itoa(d.retryAfter()))
+	}
+	d.answer(refused.status, nil)
+	return nil
+}
+
+// retryAfter is in how many seconds it is worth trying again.
+func (d *delivery) retryAfter() int {
+	if d.record.Remaining > 0 {
+		return max(1, min(60, int(math.Ceil(d.record.Remaining.Seconds()))))
+	}
+	return 5
+}
+
+// mark sets the result, for the provider, the placeholders and the log.
+func (d *delivery) mark(r result) {
+	d.result = r
+	word := string(r)
+	if d.h.observes() {
+		word = "observe; " + word
+	}
+	d.w.Header()[resultHeader] = []string{word}
+}
+
+// answer writes an answer of the module's own.
+func (d *delivery) answer(status int, body []byte) {
+	d.w.WriteHeader(status)
+	if len(body) > 0 {
+		_, _ = d.w.Write(body) // the client may be gone
+	}
+}
+
+// placeholder gives the values of {http.webhook_dedup.*}.
+func (d *delivery) placeholder(name string) (any, bool) {
+	field, ok := strings.CutPrefix(name, "http.webhook_dedup.")
+	if !ok {
+		return nil, false
+	}
+	switch field {
+	case "provider":
+		return d.h.spec.ID, true
+	case "event_id":
+		return d.eventID, true
+	case "event_type":
+		return d.eventType, true
+	case "key":
+		return d.key, true
+	case "result":
+		return string(d.result), true
+	case "attempt":
+		return d.record.Attempts, true
+	}
+	return nil, false
+}
+
+// MarshalLogObject puts the same fields into the delivery's log line and into the access log.
+func (d *delivery) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+	enc.AddString("provider", d.h.spec.ID)
+	enc.AddString("result", string(d.result))
+	if d.eventID != "" {
+		enc.AddString("event_id", d.eventID)
+		enc.AddString("event_type", d.eventType)
+		enc.AddString("key", d.key)
+	}
+	if d.record.Attempts > 0 {
+		enc.AddInt("attempt", d.record.Attempts)
+	}
+	return nil
+}
+
+// log writes the one line of the delivery and adds the same fields to the access log.
+func (d *delivery) log() {
+	if extra, ok := d.r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
+		extra.Set(zap.Object("webhook_dedup", d))
+	}
+	if d.result == "" || d.isPlain() {
+		return
+	}
+	logger := d.h.logger
+	if d.result.floods() {
+		logger = d.h.sampled
+	}
+	line := logger.Check(d.result.level(), "delivery")
+	if line == nil {
+		return
+	}
+	fields := []zap.Field{zap.Inline(d), zap.Duration("duration", time.Since(d.arrived))}
+	if d.status != 0 {
+		fields = append(fields, zap.Int("upstream_status", d.status), zap.Duration("upstream_duration", d.upstream))
+	}
+	if d.h.observes() {
+		fields = append(fields, zap.String("mode", modeObserve))
+	}
+	if d.cause != nil {
+		fields = append(fields, zap.Error(d.cause))
+	}
+	line.Write(fields...)
+}
+
+// logger names the event in every line about something out of the ordinary.
+func (d *delivery) logger() *zap.Logger {
+	return d.h.logger.With(zap.String("provider", d.h.spec.ID), zap.String("event_id", d.eventID), zap.String("key", d.key))
+}
+
+// storeContext bounds one operation of the store. A client that hangs up does not end it: what became of a claim would
+// be unknown.
+func (d *delivery) storeContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(d.r.Context()), time.Duration(d.h.StoreTimeout))
+}

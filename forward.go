@@ -1,0 +1,219 @@
+package webhookdedup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
+)
+
+var errUnhandled = errors.New("no handler after webhook_dedup answered the request")
+
+// outcome is how one run of the application ended.
+type outcome struct {
+	status   int   // of the application's answer, or the status that stands for err
+	err      error // nil where the application answered whole
+	panicked any   // what a later handler panicked with, where it did
+	// unknown: the application may have processed the event although its answer never arrived whole.
+	unknown bool
+}
+
+// run calls the later handlers with a request that outlives its client: it ends at the route's timeout, not when the
+// provider hangs up, because an application that finishes at 11 s for a provider that left at 10 s is the classic
+// duplicate. It stays synchronous, because Caddy's request state is not made to be shared.
+func (d *delivery) run(res *response) (end outcome) {
+	d.running = true
+	runs.add()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.r.Context()), time.Duration(d.h.Timeout))
+	defer cancel()
+	request := d.detached(ctx)
+	defer func() {
+		if upstream, ok := request.Body.(*bodyReader); ok {
+			upstream.abandon()
+		}
+		if p := recover(); p != nil {
+			end = outcome{status: http.StatusBadGateway, err: fmt.Errorf("a later handler panicked: %v", p), panicked: p, unknown: true}
+			if p != http.ErrAbortHandler {
+				end.status = http.StatusInternalServerError
+				d.h.logger.Error("panic in a later handler", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			} else {
+				end.err = errors.New("the application's answer was cut off")
+			}
+		}
+	}()
+	err := d.next.ServeHTTP(res, request)
+	switch {
+	case err != nil:
+		return outcome{status: errorStatus(err), err: err, unknown: !neverSent(err)}
+	case res.status == 0:
+		if unhandled, _ := caddyhttp.GetVar(ctx, "unhandled").(bool); unhandled {
+			return outcome{status: http.StatusBadGateway, err: errUnhandled}
+		}
+		res.status = http.StatusOK // what net/http makes of a handler that writes nothing
+	}
+	return outcome{status: res.status}
+}
+
+// detached is the request as the application gets it. GetBody stays nil: with it, Go's transport resends a POST that
+// carries an Idempotency-Key by itself.
+func (d *delivery) detached(ctx context.Context) *http.Request {
+	request := d.r.WithContext(ctx)
+	if d.body != nil {
+		request.Body = d.body.reader()
+		request.ContentLength = int64(len(d.body.bytes()))
+		request.TransferEncoding = nil
+		request.Trailer = nil
+		if request.ContentLength == 0 {
+			request.Body.Close()
+			request.Body = http.NoBody
+		}
+	}
+	return request
+}
+
+// errorStatus is the status that stands for the error of a later handler: never one that says success.
+func errorStatus(err error) int {
+	var handlerError caddyhttp.HandlerError
+	if errors.As(err, &handlerError) && handlerError.StatusCode >= 400 && handlerError.StatusCode <= 599 {
+		return handlerError.StatusCode
+	}
+	return http.StatusInternalServerError
+}
+
+// neverSent reports whether err says that no connection to the application came about.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// stripUpgrade removes what would turn a delivery into something else than a request with one answer.
+func stripUpgrade(h http.Header) {
+	h.Del("Upgrade")
+	h.Del("Expect") // the body is here already
+	if values, ok := h["Connection"]; ok {
+		kept := slices.DeleteFunc(strings.Split(strings.Join(values, ","), ","), func(token string) bool {
+			token = strings.TrimSpace(token)
+			return token == "" || strings.EqualFold(token, "upgrade")
+		})
+		if len(kept) == 0 {
+			h.Del("Connection")
+		} else {
+			h.Set("Connection", strings.Join(kept, ","))
+		}
+	}
+}
+
+// Headers that tell the application which event this is, and the provider what became of its delivery.
+const (
+	resultHeader  = "Webhook-Dedup"
+	keyHeader     = "Webhook-Dedup-Key"
+	attemptHeader = "Webhook-Dedup-Attempt"
+)
+
+// stripOwn removes what the sender put under the module's names, also in spellings that CGI-like gateways would take
+// for them.
+func stripOwn(h http.Header) {
+	for name := range h {
+		if len(name) < len(keyHeader) {
+			continue
+		}
+		switch http.CanonicalHeaderKey(strings.Map(dashed, name)) {
+		case keyHeader, attemptHeader:
+			delete(h, name)
+		}
+	}
+}
+
+func dashed(r rune) rune {
+	if r == '_' || r == '.' {
+		return '-'
+	}
+	return r
+}
+
+// tell adds the headers for the application. attempt is 0 where the event is not claimed.
+func (d *delivery) tell(attempt int) {
+	if d.eventID == "" {
+		return
+	}
+	d.r.Header[keyHeader] = []string{d.h.spec.ID + ":" + d.eventID}
+	if attempt > 0 {
+		d.r.Header[attemptHeader] = []string{strconv.Itoa(attempt)}
+	}
+	if d.h.ForwardKey != "" {
+		d.r.Header.Set(d.h.ForwardKey, d.eventID)
+	}
+}
+
+// leaseKeeper renews a claim every third of its lease while the application works, but not for longer than a run may
+// take, so that a handler which ignores its timeout cannot block the event for ever.
+type leaseKeeper struct {
+	d      *delivery
+	until  time.Time
+	cancel context.CancelFunc
+	ctx    context.Context
+	lost   atomic.Bool
+
+	mu      sync.Mutex // held during a renewal
+	timer   *time.Timer
+	stopped bool
+}
+
+func (d *delivery) keepLease() *leaseKeeper {
+	k := &leaseKeeper{d: d, until: time.Now().Add(time.Duration(d.h.Timeout))}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.mu.Lock()
+	k.timer = time.AfterFunc(d.h.renewEvery(), k.renew)
+	k.mu.Unlock()
+	return k
+}
+
+func (k *leaseKeeper) renew() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped || time.Now().After(k.until) {
+		return
+	}
+	again := k.d.h.renewEvery()
+	if err := k.d.renew(k.ctx); isAnswer(err) {
+		k.lost.Store(true)
+		k.d.logger().Warn("the claim was lost while the application was processing the event; the run goes on", zap.Error(err))
+		return
+	} else if err != nil {
+		again /= 4 // there is time for several more before the lease runs out
+	}
+	k.timer.Reset(again)
+}
+
+// stop ends the renewals. When it returns none is under way and none will follow, so that the token's first Complete
+// or Release is the last word about it.
+func (k *leaseKeeper) stop() {
+	k.timer.Stop()
+	k.cancel()
+	k.mu.Lock()
+	k.stopped = true
+	k.mu.Unlock()
+}
+
+func (d *delivery) renew(ctx context.Context) error {
+	store, err := d.shared.open()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(d.h.StoreTimeout))
+	defer cancel()
+	return store.Renew(ctx, claim.Renewal{Key: d.key, Token: d.token, Lease: time.Duration(d.h.Lease), Keep: d.h.keep})
+}

@@ -1,0 +1,351 @@
+package provider
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Scheme is how deliveries are signed. It is also the JSON form of an own provider's signature:
+//
+//	{
+//	  "algorithm": "hmac-sha256",
+//	  "header": "X-Acme-Signature",
+//	  "prefix": "sha256=",
+//	  "encoding": "hex",
+//	  "content": "{timestamp}.{body}",
+//	  "timestamp": {"from": "header", "name": "X-Acme-Timestamp"}
+//	}
+type Scheme struct {
+	// Algorithm is hmac-sha1, hmac-sha256, hmac-sha512, ed25519, or token: the header is the secret itself.
+	Algorithm string `json:"algorithm"`
+	// Header is the name of the header that holds the signature.
+	Header string `json:"header"`
+	// Prefix is what stands before the signature in a header that holds only one, "sha256=" say. Default none.
+	Prefix string `json:"prefix,omitempty"`
+	// List describes a header that holds several named elements instead.
+	List *List `json:"list,omitempty"`
+	// Encoding of the signature: hex (the default, in either case), base64, or base64url, padded or not.
+	Encoding string `json:"encoding,omitempty"`
+	// Content is what is signed, default {body}. It may contain {body}, {timestamp} (its text as sent), {id} (the value of
+	// IDHeader, else the event ID's first source), {url}, {header:<name>}, and {http.request.*} placeholders. A brace
+	// that is none of these is an error, and so is content without {body}.
+	Content string `json:"content,omitempty"`
+	// Timestamp says where the signed time is. Without it deliveries of any age are accepted.
+	Timestamp *Timestamp `json:"timestamp,omitempty"`
+	// IDHeader is the header that {id} stands for, where the scheme signs an ID.
+	IDHeader string `json:"id_header,omitempty"`
+	// KeyEncoding is how a secret writes the key: raw (the default: its bytes are the key), base64 or hex.
+	KeyEncoding string `json:"key_encoding,omitempty"`
+	// KeyPrefix is removed from a secret that starts with it, before decoding.
+	KeyPrefix string `json:"key_prefix,omitempty"`
+	// KeyPrefixRequired says that only secrets with KeyPrefix are for this scheme.
+	KeyPrefixRequired bool `json:"key_prefix_required,omitempty"`
+	// PrivateKeyPrefix is the prefix of an ed25519 private key, which can sign samples but is refused for verification.
+	PrivateKeyPrefix string `json:"private_key_prefix,omitempty"`
+}
+
+// List is the layout of a signature header with several elements, such as t=1700000000,v1=5257a8…,v1=8f21… (Stripe) or
+// v1,g0hM9S… v1,bm9ldH… (Standard Webhooks). Any signature in it may match; elements that are neither a named signature nor the
+// timestamp are ignored, and so are signatures that can't be decoded, and everything after the first 256 elements.
+type List struct {
+	// Separator stands between elements: one character. White space around elements is ignored.
+	Separator string `json:"separator"`
+	// Assign stands between an element's name and its value: one character.
+	Assign string `json:"assign"`
+	// Names are the names of elements that are signatures.
+	Names []string `json:"names"`
+}
+
+// Timestamp is where the signed time is and how it is written.
+type Timestamp struct {
+	// From is header, element (of the signature header's List) or json.
+	From string `json:"from"`
+	// Name is the header's or element's name, or the JSON path.
+	Name string `json:"name"`
+	// Format is unix (seconds, the default), unix_ms or rfc3339.
+	Format string `json:"format,omitempty"`
+}
+
+// The values of [Timestamp.Format], and FromElement for [Timestamp.From].
+const (
+	FromElement   = "element"
+	FormatUnix    = "unix"
+	FormatUnixMS  = "unix_ms"
+	FormatRFC3339 = "rfc3339"
+)
+
+const (
+	// maxSignatureHeader bounds the signature header, in bytes.
+	maxSignatureHeader = 8 << 10
+	// maxElements bounds how many elements of a list header are looked at.
+	maxElements = 256
+	// maxHMACs and maxPublicKeySignatures bound how many signatures of one header are tried; the latter cost more.
+	maxHMACs               = 32
+	maxPublicKeySignatures = 8
+)
+
+// scheme is a Scheme made ready.
+type scheme struct {
+	algorithm  algorithm
+	header     string
+	prefix     string
+	separator  string
+	assign     string
+	names      []string // nil: no list
+	encoding   string
+	content    template
+	timestamp  *Timestamp
+	timeHeader string // canonical, if the timestamp is a header
+	timeSlot   int    // if it is a JSON path
+	idHeader   string
+	signed     []string // canonical names of the other headers that belong to the signature
+	key        keyFormat
+}
+
+func (c *Compiled) scheme(s Scheme) (*scheme, error) {
+	var err error
+	out := &scheme{prefix: s.Prefix, timeSlot: -1}
+	if out.algorithm, err = algorithmNamed(s.Algorithm); err != nil {
+		return nil, err
+	}
+	if out.header, err = headerName(s.Header); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if s.IDHeader != "" {
+		if out.idHeader, err = headerName(s.IDHeader); err != nil {
+			return nil, fmt.Errorf("id_header: %w", err)
+		}
+		out.signed = append(out.signed, out.idHeader)
+	}
+	if out.key, err = s.keyFormat(); err != nil {
+		return nil, err
+	}
+	if out.algorithm.kind == kindToken {
+		if s.List != nil || s.Encoding != "" || s.Content != "" || s.Timestamp != nil {
+			return nil, fmt.Errorf("algorithm token: list, encoding, content and timestamp don't apply")
+		}
+		return out, nil
+	}
+	if out.encoding, err = encodingNamed("encoding", s.Encoding, encodingHex, encodingHex, encodingBase64, encodingBase64URL); err != nil {
+		return nil, err
+	}
+	if err = out.setList(s); err != nil {
+		return nil, err
+	}
+	if err = out.setTimestamp(c, s); err != nil {
+		return nil, err
+	}
+	if err = out.setContent(s); err != nil {
+		return nil, err
+	}
+	slices.Sort(out.signed)
+	out.signed = slices.Compact(out.signed)
+	return out, nil
+}
+
+func (s *scheme) setList(from Scheme) error {
+	l := from.List
+	if l == nil {
+		return nil
+	}
+	switch {
+	case from.Prefix != "":
+		return fmt.Errorf("prefix and list exclude each other")
+	case len(l.Separator) != 1 || len(l.Assign) != 1 || l.Separator == l.Assign:
+		return fmt.Errorf("list: separator and assign must be one character each, and different")
+	case len(l.Names) == 0 || slices.Contains(l.Names, ""):
+		return fmt.Errorf("list: names must hold the names of the signature elements")
+	}
+	s.separator, s.assign, s.names = l.Separator, l.Assign, slices.Clone(l.Names)
+	return nil
+}
+
+func (s *scheme) setTimestamp(c *Compiled, from Scheme) error {
+	if from.Timestamp == nil {
+		return nil
+	}
+	t := *from.Timestamp
+	s.timestamp = &t
+	switch t.Format {
+	case "":
+		t.Format = FormatUnix
+	case FormatUnix, FormatUnixMS, FormatRFC3339:
+	default:
+		return fmt.Errorf("timestamp format %q is not known, allowed are unix, unix_ms, rfc3339", t.Format)
+	}
+	switch t.From {
+	case FromHeader:
+		name, err := headerName(t.Name)
+		if err != nil {
+			return fmt.Errorf("timestamp: %w", err)
+		}
+		s.timeHeader = name
+		s.signed = append(s.signed, name)
+	case FromElement:
+		if s.names == nil {
+			return fmt.Errorf("timestamp element %q: the signature header is not a list", t.Name)
+		}
+		if t.Name == "" || slices.Contains(s.names, t.Name) {
+			return fmt.Errorf("timestamp element %q: must be the name of an element that is not a signature", t.Name)
+		}
+	case FromJSON:
+		slot, err := c.paths.add(t.Name)
+		if err != nil {
+			return fmt.Errorf("timestamp: %w", err)
+		}
+		s.timeSlot = slot
+	default:
+		return fmt.Errorf("timestamp from %q is not known, allowed are header, element, json", t.From)
+	}
+	return nil
+}
+
+func (s *scheme) setContent(from Scheme) error {
+	content := from.Content
+	if content == "" {
+		content = "{body}"
+	}
+	var err error
+	if s.content, err = parseTemplate(content); err != nil {
+		return err
+	}
+	if !s.content.has(segmentBody) {
+		return fmt.Errorf("content %q: lacks {body}, so anybody could change the body", content)
+	}
+	for _, seg := range s.content {
+		if seg.kind == segmentHeader {
+			s.signed = append(s.signed, seg.name)
+		}
+	}
+	switch {
+	case s.timestamp == nil && s.content.has(segmentTimestamp):
+		return fmt.Errorf("content %q: {timestamp} needs a timestamp", content)
+	case s.timestamp != nil && s.timeSlot < 0 && !s.content.has(segmentTimestamp) && !s.content.hasHeader(s.timeHeader):
+		return fmt.Errorf("content %q: lacks {timestamp}, so anybody could change the timestamp", content)
+	case s.idHeader != "" && !s.content.has(segmentID) && !s.content.hasHeader(s.idHeader):
+		return fmt.Errorf("content %q: lacks {id}, so anybody could change the id_header", content)
+	}
+	return nil
+}
+
+// deciding is the first scheme whose signature header is present; without any (signature off) the first whose ID header is.
+func (c *Compiled) deciding(h http.Header) *scheme {
+	for _, s := range c.schemes {
+		if len(h[s.header]) > 0 {
+			return s
+		}
+	}
+	for _, s := range c.schemes {
+		if s.idHeader != "" && len(h[s.idHeader]) > 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// check refuses what can be refused without the body.
+func (s *scheme) check(h http.Header) error {
+	lines := h[s.header]
+	switch {
+	case len(lines) == 0:
+		return ErrSignatureMissing
+	case len(lines) > 1:
+		return ErrSignatureRepeated
+	case lines[0] == "" || len(lines[0]) > maxSignatureHeader:
+		return ErrSignatureMalformed
+	}
+	for _, name := range s.signed {
+		lines := h[name]
+		switch {
+		case len(lines) > 1:
+			return ErrSignatureRepeated
+		case len(lines) == 1 && lines[0] != "":
+		case name == s.timeHeader:
+			return ErrTimestampMissing
+		default:
+			return ErrContentMissing
+		}
+	}
+	return nil
+}
+
+// mixed reports whether h has headers of another family without that family's signature. Whoever reads those would read
+// something unsigned.
+func (c *Compiled) mixed(h http.Header, s *scheme) bool {
+	for _, other := range c.schemes {
+		if len(h[other.header]) > 0 {
+			continue
+		}
+		for _, name := range other.signed {
+			if len(h[name]) > 0 && name != s.header && !slices.Contains(s.signed, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// elements walks through a list header.
+type elements struct {
+	rest, separator, assign string
+	left                    int
+}
+
+func (s *scheme) elements(value string) elements {
+	return elements{rest: value, separator: s.separator, assign: s.assign, left: maxElements}
+}
+
+// next returns the next element with a name.
+func (e *elements) next() (name, value string, ok bool) {
+	for e.left > 0 {
+		e.left--
+		element, rest, more := strings.Cut(e.rest, e.separator)
+		if e.rest = rest; !more {
+			e.left = 0
+		}
+		if name, value, ok = strings.Cut(strings.TrimSpace(element), e.assign); ok {
+			return name, value, true
+		}
+	}
+	return "", "", false
+}
+
+// signatures walks through the decodable signatures of a header, as many as the algorithm allows.
+type signatures struct {
+	of       *scheme
+	value    string // without a list
+	elements elements
+	left     int
+	buf      [maxSignature]byte
+}
+
+func (s *scheme) signatures(value string) signatures {
+	return signatures{of: s, value: value, elements: s.elements(value), left: s.algorithm.tries}
+}
+
+// next returns the next signature, valid until the following call; nil after the last.
+func (w *signatures) next() []byte {
+	s := w.of
+	signature := w.buf[:s.algorithm.size]
+	if s.names == nil {
+		text, ok := strings.CutPrefix(w.value, s.prefix)
+		if w.left == 0 || !ok || !decode(s.encoding, signature, text) {
+			return nil
+		}
+		w.left = 0
+		return signature
+	}
+	for w.left > 0 {
+		name, text, ok := w.elements.next()
+		if !ok {
+			break
+		}
+		if slices.Contains(s.names, name) && decode(s.encoding, signature, text) {
+			w.left--
+			return signature
+		}
+	}
+	return nil
+}
