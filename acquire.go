@@ -124,6 +124,8 @@ func (d *delivery) wait(until time.Time) bool {
 		limit = left + time.Millisecond // by then the lease has run out, unless it was renewed
 	}
 	client := d.r.Context()
+	d.h.metrics.waiting.Inc()
+	defer d.h.metrics.waiting.Dec()
 	if !d.shared.waiting.wait(client, d.key, limit, time.Duration(d.h.StoreTimeout)) {
 		d.cause = errors.New("too many deliveries are waiting")
 		return false

@@ -98,6 +98,7 @@ func (b *background) add(p *settlement) error {
 			p.completion.Response = nil
 		}
 		b.completed[p.key] = p
+		metrics().pending.Inc()
 	}
 	b.queue = append(b.queue, p)
 	if !b.working {
@@ -141,7 +142,7 @@ func (b *background) take() []*settlement {
 		b.queue[0] = nil
 		b.queue = b.queue[1:]
 		if now.After(p.until) {
-			delete(b.completed, p.key)
+			b.over(p)
 			if p.completion != nil {
 				p.logger.Error("completion given up: the store has failed for longer than the event would have been remembered")
 			}
@@ -174,12 +175,21 @@ func (b *background) settle(batch []*settlement) (failed []*settlement) {
 			failed = append(failed, p)
 			continue
 		}
-		if b.completed[p.key] == p {
-			delete(b.completed, p.key)
-		}
+		b.over(p)
 		b.shared.waiting.wake(p.key)
 	}
 	return failed
+}
+
+// over forgets p. The lock is held.
+func (b *background) over(p *settlement) {
+	if p.completion == nil {
+		return
+	}
+	metrics().pending.Dec()
+	if b.completed[p.key] == p {
+		delete(b.completed, p.key)
+	}
 }
 
 func (b *background) putBack(failed []*settlement) {

@@ -73,6 +73,9 @@ func (d *delivery) end() {
 	if d.running {
 		runs.done() // only now: the outcome is recorded, and nothing of the store is needed any more
 	}
+	if counter, ok := d.h.metrics.deliveries[d.result]; ok {
+		counter.Inc()
+	}
 	d.log()
 }
 

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -165,7 +164,6 @@ type leaseKeeper struct {
 	until  time.Time
 	cancel context.CancelFunc
 	ctx    context.Context
-	lost   atomic.Bool
 
 	mu      sync.Mutex // held during a renewal
 	timer   *time.Timer
@@ -189,7 +187,6 @@ func (k *leaseKeeper) renew() {
 	}
 	again := k.d.h.renewEvery()
 	if err := k.d.renew(k.ctx); isAnswer(err) {
-		k.lost.Store(true)
 		k.d.logger().Warn("the claim was lost while the application was processing the event; the run goes on", zap.Error(err))
 		return
 	} else if err != nil {

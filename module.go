@@ -6,6 +6,7 @@ package webhookdedup
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -135,6 +136,7 @@ type Handler struct {
 	store    *storeHandle
 	held     bool // a reference to the store
 	logger   *zap.Logger
+	metrics  *handlerMetrics
 	sampled  *zap.Logger // for results that somebody without a secret can cause at any rate
 
 	tolerance      time.Duration
@@ -196,6 +198,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.configure(ctx); err != nil {
 		return h.located(err)
 	}
+	if err := metrics().register(ctx.GetMetricsRegistry()); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	h.metrics = newHandlerMetrics(h.Provider, h.Mode)
 	h.store.acquire()
 	h.held = true
 	h.app.use(h.store)

@@ -26,6 +26,9 @@ const (
 	resultUnguarded        result = "unguarded"         // forwarded without a claim: the store failed
 )
 
+var results = []result{resultProcessed, resultFailed, resultDuplicate, resultInFlight, resultInvalidSignature, resultMissingID, resultTooLarge,
+	resultBadRequest, resultNotAllowed, resultOverloaded, resultStoreError, resultPassed, resultUnguarded}
+
 // level is the log level of a delivery that ended so.
 func (r result) level() zapcore.Level {
 	switch r {

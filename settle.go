@@ -14,6 +14,8 @@ import (
 func (d *delivery) forwardClaimed() error {
 	d.tell(d.record.Attempts)
 	d.reportChange()
+	d.h.metrics.inFlight.Inc()
+	defer d.h.metrics.inFlight.Dec()
 	lease := d.keepLease()
 	res := newResponse(d.w.Header(), d.h.MaxResponse)
 	defer res.free()
@@ -30,6 +32,10 @@ func (d *delivery) forwardClaimed() error {
 	started := time.Now()
 	end := d.run(res)
 	d.upstream, d.status, d.cause = time.Since(started), end.status, end.err
+	d.h.metrics.processing.Observe(d.upstream.Seconds())
+	if end.unknown {
+		d.h.metrics.outcomeUnknown.Inc()
+	}
 	lease.stop()
 	switch {
 	case d.completed: // when the answer outgrew max_response
@@ -37,6 +43,7 @@ func (d *delivery) forwardClaimed() error {
 		d.complete(res, d.storable(res))
 		d.mark(resultProcessed)
 	default:
+		d.h.metrics.failed(d.record.Attempts)
 		d.release(end)
 		d.mark(resultFailed)
 	}
@@ -118,6 +125,7 @@ func (d *delivery) complete(res *response, stored []byte) {
 	switch {
 	case err == nil:
 	case isAnswer(err):
+		d.h.metrics.leaseLost.Inc()
 		d.logger().Warn("the application acknowledged the event, but its claim had been lost; the event may have been processed twice",
 			zap.Error(err))
 	default:
@@ -139,6 +147,7 @@ func (d *delivery) release(end outcome) {
 	switch {
 	case err == nil:
 	case isAnswer(err):
+		d.h.metrics.leaseLost.Inc()
 		d.logger().Warn("the event failed, and its claim had been lost", zap.Error(err))
 	default:
 		d.logger().Error("the store failed when the claim was to be released; the release is retried", zap.Error(err))
@@ -163,6 +172,7 @@ func (d *delivery) tryStore(operation func(claim.Store) error) error {
 func (d *delivery) reportChange() {
 	first := d.record.BodySHA256
 	if first != ([32]byte{}) && first != d.digest {
+		d.h.metrics.payloadChanged.Inc()
 		d.logger().Warn("a redelivery of the event has another body than its first delivery")
 	}
 }

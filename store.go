@@ -111,8 +111,8 @@ func (s *sharedStore) open() (claim.Store, error) {
 		s.failed, s.failedAt = fmt.Errorf("opening %s store: %w", s.handle.name, err), time.Now()
 		return nil, s.failed
 	}
-	s.store, s.failed = opened, nil
-	return opened, nil
+	s.store, s.failed = measure(opened, s.handle.name), nil
+	return s.store, nil
 }
 
 // Destruct closes the store. It is called when nothing refers to it any more.

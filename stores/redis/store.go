@@ -1,0 +1,244 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
+)
+
+// store is the protocol as scripts of one key each, so that the server decides, by its own clock.
+type store struct {
+	client redis.UniversalClient
+	lane   *lane
+	// prefix of every key, up to and with the colon behind the version of the scheme.
+	prefix string
+}
+
+func newStore(client redis.UniversalClient, prefix string) (*store, error) {
+	l, err := newLane(client)
+	if err != nil {
+		return nil, err
+	}
+	return &store{client: client, lane: l, prefix: prefix + ":" + claim.SchemeVersion + ":"}, nil
+}
+
+// run calls a script on one key.
+func (s *store) run(ctx context.Context, script *redis.Script, source, key string, args ...any) (any, error) {
+	cmd := bySHA(ctx, script, s.prefix+key, args)
+	err := s.lane.do(ctx, cmd)
+	if isUnknownScript(err) {
+		cmd = bySource(ctx, source, s.prefix+key, args)
+		err = s.lane.do(ctx, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Val(), nil
+}
+
+// code calls a script that answers with a number.
+func (s *store) code(ctx context.Context, script *redis.Script, source, key string, args ...any) (int64, error) {
+	v, err := s.run(ctx, script, source, key, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := v.(int64)
+	if !ok {
+		return 0, errStrange
+	}
+	return n, nil
+}
+
+// Claim implements [claim.Store].
+func (s *store) Claim(ctx context.Context, c claim.Claim) (claim.ClaimOutcome, claim.Record, error) {
+	if err := c.Check(); err != nil {
+		return 0, claim.Record{}, err
+	}
+	v, err := s.run(ctx, claimScript, claimSource, c.Key,
+		c.Token[:], c.Lease.Milliseconds(), c.Keep.Milliseconds(), c.EventType, digest(c.BodySHA256))
+	if err == nil {
+		var outcome int64
+		var r claim.Record
+		if outcome, r, err = decode(c.Key, v); err == nil && outcome >= int64(claim.Granted) && outcome <= int64(claim.Refused) {
+			return claim.ClaimOutcome(outcome), r, nil
+		} else if err == nil {
+			err = errStrange
+		}
+	}
+	return 0, claim.Record{}, fmt.Errorf("claiming in redis: %w", err)
+}
+
+// Renew implements [claim.Store].
+func (s *store) Renew(ctx context.Context, r claim.Renewal) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	n, err := s.code(ctx, renewScript, renewSource, r.Key, r.Token[:], r.Lease.Milliseconds(), r.Keep.Milliseconds())
+	if err == nil {
+		switch n {
+		case 1:
+			return nil
+		case 0:
+			return claim.ErrLeaseLost
+		case -1:
+			return claim.ErrProcessedBySelf
+		}
+		err = errStrange
+	}
+	return fmt.Errorf("renewing a lease in redis: %w", err)
+}
+
+// Complete implements [claim.Store].
+func (s *store) Complete(ctx context.Context, c claim.Completion) (claim.CompleteOutcome, error) {
+	if err := c.Check(); err != nil {
+		return 0, err
+	}
+	response := c.Response
+	if response == nil {
+		response = []byte{}
+	}
+	n, err := s.code(ctx, completeScript, completeSource, c.Key,
+		c.Token[:], c.TTL.Milliseconds(), c.Status, response, c.EventType, digest(c.BodySHA256))
+	if err == nil {
+		switch {
+		case n >= int64(claim.Written) && n <= int64(claim.WrittenAnew):
+			return claim.CompleteOutcome(n), nil
+		case n == 0:
+			return 0, claim.ErrLeaseLost
+		case n == -1:
+			return 0, claim.ErrProcessedByOther
+		}
+		err = errStrange
+	}
+	return 0, fmt.Errorf("completing in redis: %w", err)
+}
+
+// Release implements [claim.Store].
+func (s *store) Release(ctx context.Context, r claim.Release) (claim.ReleaseOutcome, error) {
+	if err := r.Check(); err != nil {
+		return 0, err
+	}
+	n, err := s.code(ctx, releaseScript, releaseSource, r.Key, r.Token[:], r.Keep.Milliseconds(), r.Status)
+	if err == nil {
+		switch {
+		case n >= int64(claim.Released) && n <= int64(claim.Voided):
+			return claim.ReleaseOutcome(n), nil
+		case n == 0:
+			return 0, claim.ErrLeaseLost
+		case n == -1:
+			return 0, claim.ErrProcessedBySelf
+		}
+		err = errStrange
+	}
+	return 0, fmt.Errorf("releasing in redis: %w", err)
+}
+
+// Get implements [claim.Store].
+func (s *store) Get(ctx context.Context, key string) (claim.Record, error) {
+	if err := claim.CheckKey(key); err != nil {
+		return claim.Record{}, err
+	}
+	v, err := s.run(ctx, getScript, getSource, key)
+	var r claim.Record
+	if err == nil {
+		_, r, err = decode(key, v)
+	}
+	if err != nil {
+		return claim.Record{}, fmt.Errorf("reading from redis: %w", err)
+	}
+	if r.State == 0 {
+		return claim.Record{}, claim.ErrNotFound
+	}
+	return r, nil
+}
+
+// Forget implements [claim.Store].
+func (s *store) Forget(ctx context.Context, key string) (bool, error) {
+	if err := claim.CheckKey(key); err != nil {
+		return false, err
+	}
+	cmd := redis.NewIntCmd(ctx, "del", s.prefix+key)
+	if err := s.lane.do(ctx, cmd); err != nil {
+		return false, fmt.Errorf("forgetting in redis: %w", err)
+	}
+	return cmd.Val() > 0, nil
+}
+
+// Ping implements [claim.Store].
+func (s *store) Ping(ctx context.Context) error {
+	if err := s.lane.do(ctx, redis.NewStatusCmd(ctx, "ping")); err != nil {
+		return fmt.Errorf("asking redis for a sign of life: %w", err)
+	}
+	return nil
+}
+
+// Close implements [claim.Store].
+func (s *store) Close() error {
+	if err := s.lane.close(); err != nil {
+		return fmt.Errorf("closing redis: %w", err)
+	}
+	return nil
+}
+
+// digest is empty where there is none.
+func digest(sum [32]byte) []byte {
+	if sum == [32]byte{} {
+		return []byte{}
+	}
+	return sum[:]
+}
+
+// errStrange is an answer that no script of this package gives, as when a key is written by somebody else.
+var errStrange = errors.New("the server's answer makes no sense")
+
+// decode reads the answer of claim.lua and get.lua.
+func decode(key string, answer any) (outcome int64, r claim.Record, err error) {
+	fields, ok := answer.([]any)
+	if !ok || len(fields) != 13 {
+		return 0, r, errStrange
+	}
+	number := func(i int) (n int64) {
+		switch v := fields[i].(type) {
+		case int64:
+			return v
+		case string:
+			var wrong error
+			if n, wrong = strconv.ParseInt(v, 10, 64); wrong != nil {
+				err = errStrange
+			}
+		}
+		return n
+	}
+	text := func(i int) string {
+		s, _ := fields[i].(string)
+		return s
+	}
+	outcome = number(0)
+	r = claim.Record{Key: key, State: claim.State(number(2))}
+	if r.State == 0 {
+		return outcome, r, err
+	}
+	r.Remaining = time.Duration(number(1)) * time.Millisecond
+	if r.State == claim.Processing {
+		r.Lease = time.Duration(number(4)) * time.Millisecond
+	}
+	r.FirstSeen, r.Updated = time.UnixMilli(number(5)), time.UnixMilli(number(6))
+	r.Attempts, r.Duplicates = int(number(7)), number(8)
+	r.EventType, r.Status = text(9), int(number(10))
+	if b := text(12); b != "" {
+		r.Response = []byte(b)
+	}
+	if copy(r.Token[:], text(3)) != len(r.Token) || r.State > claim.Failed {
+		err = errStrange
+	}
+	copy(r.BodySHA256[:], text(11))
+	return outcome, r, err
+}
+
+var _ claim.Store = (*store)(nil)
