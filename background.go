@@ -86,6 +86,13 @@ func (b *background) processed(key string) (claim.Record, bool) {
 	}, true
 }
 
+// pendingCompletions is how many events count as processed in this process alone.
+func (b *background) pendingCompletions() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.completed)
+}
+
 // add takes over p, and works on it at once and again until it is done or worthless.
 func (b *background) add(p *settlement) error {
 	b.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
 )
 
-// maxEventID is the length in bytes up to which an event ID stands in the key as it is.
+// maxEventID is the length in bytes up to which an event ID stands in the key as it is, and a scope too.
 const maxEventID = 256
 
 // eventID joins the encoded parts of an event's identity. One that is too long becomes its digest; the beginning of the
@@ -57,10 +57,8 @@ func defaultScope(r *http.Request) string {
 
 // key is what the store knows of the event.
 func (h *Handler) key(scope, eventID string) claim.Key {
-	return claim.Key{
-		Environment: h.app.environment,
-		Provider:    h.spec.ID,
-		Scope:       claim.EncodePart(scope),
-		EventID:     eventID,
+	if scope = claim.EncodePart(scope); len(scope) > maxEventID {
+		scope = hashedID([]byte(scope))
 	}
+	return claim.Key{Environment: h.app.environment, Provider: h.spec.ID, Scope: scope, EventID: eventID}
 }

@@ -21,7 +21,7 @@ func TestMetrics(t *testing.T) {
 			id header X-Id
 		}
 	}`
-	const block = "metrics /metrics\nwebhook_dedup metered {\n secret {env.METERED_SECRET}\n}\nreverse_proxy {app}"
+	const block = "handle /metrics {\n metrics\n}\nhandle {\n webhook_dedup metered {\n  secret {env.METERED_SECRET}\n }\n reverse_proxy {app}\n}"
 	own := OwnProvider{Signature: &provider.Scheme{Algorithm: "hmac-sha256", Header: "X-Signature"}, ID: []provider.Part{provider.FromHeaders("X-Id")}}
 	compiled, err := provider.Compile(own.spec("metered"))
 	if err != nil {
@@ -50,6 +50,7 @@ func TestMetrics(t *testing.T) {
 	s.want(deliver("2", "metered-secret"), http.StatusInternalServerError, resultFailed)
 	s.want(deliver("3", "forged"), http.StatusUnauthorized, resultInvalidSignature)
 
+	// Exactly these, before and after a reload with a second handler.
 	want := []string{
 		`caddy_webhook_dedup_deliveries_total{mode="enforce",provider="metered",result="processed"} 1`,
 		`caddy_webhook_dedup_deliveries_total{mode="enforce",provider="metered",result="duplicate"} 2`,
@@ -85,6 +86,6 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	check()
-	s = start(t, a, global, "header X-Changed yes\n"+block+"\nhandle /other {\n webhook_dedup metered {\n  secret x\n }\n}")
+	s = start(t, a, global, "header X-Changed yes\nhandle /other {\n webhook_dedup metered {\n  secret x\n }\n}\n"+block)
 	check()
 }
