@@ -15,6 +15,7 @@ import (
 	// The stores that every build has.
 	_ "github.com/webhook-dedup/caddy-webhook-dedup/stores/file"
 	_ "github.com/webhook-dedup/caddy-webhook-dedup/stores/memory"
+	_ "github.com/webhook-dedup/caddy-webhook-dedup/stores/redis"
 )
 
 // storeNamespace is where store modules register; their names are what the Caddyfile's store lines say.

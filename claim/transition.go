@@ -18,6 +18,7 @@ type Entry struct {
 	EventType          string
 	Status             int
 	BodySHA256         [32]byte
+	OriginalID         string
 	Response           []byte
 }
 
@@ -51,6 +52,7 @@ func (e Entry) Record(key string, now time.Time) Record {
 		EventType:  e.EventType,
 		Status:     e.Status,
 		BodySHA256: e.BodySHA256,
+		OriginalID: e.OriginalID,
 		Response:   e.Response,
 	}
 	if e.State == Processing {
@@ -88,6 +90,9 @@ func (e Entry) Claim(now time.Time, c Claim) (Entry, ClaimOutcome) {
 	}
 	if e.BodySHA256 == [32]byte{} {
 		e.BodySHA256 = c.BodySHA256
+	}
+	if e.OriginalID == "" {
+		e.OriginalID = c.OriginalID
 	}
 	if c.EventType != "" {
 		e.EventType = c.EventType
@@ -136,6 +141,9 @@ func (e Entry) Complete(now time.Time, c Completion) (Entry, CompleteOutcome, er
 	}
 	if e.BodySHA256 == [32]byte{} {
 		e.BodySHA256 = c.BodySHA256
+	}
+	if e.OriginalID == "" {
+		e.OriginalID = c.OriginalID
 	}
 	if c.EventType != "" {
 		e.EventType = c.EventType

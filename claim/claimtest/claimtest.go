@@ -79,12 +79,14 @@ type env struct {
 	store    claim.Store
 	advance  func(time.Duration)
 	provider string
+	// patience ends loops that a broken store would keep going.
+	patience time.Duration
 }
 
 func newEnv(r reporter, s claim.Store, advance func(time.Duration)) *env {
 	var id [8]byte
 	rand.Read(id[:])
-	return &env{reporter: r, store: s, advance: advance, provider: "p" + hex.EncodeToString(id[:])}
+	return &env{reporter: r, store: s, advance: advance, provider: "p" + hex.EncodeToString(id[:]), patience: 2 * opTimeout}
 }
 
 // key returns a key that no other case uses.
@@ -117,6 +119,7 @@ func digest(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 func ask(key string, token claim.Token) claim.Claim {
 	return claim.Claim{
 		Key: key, Token: token, Lease: long, Keep: long, EventType: "charge.paid", BodySHA256: digest("first body"),
+		OriginalID: "the beginning of a long ID",
 	}
 }
 
@@ -133,6 +136,7 @@ func renewal(key string, token claim.Token) claim.Renewal {
 func completion(key string, token claim.Token) claim.Completion {
 	return claim.Completion{
 		Key: key, Token: token, TTL: long, Status: 200, EventType: "charge.paid", BodySHA256: digest("first body"),
+		OriginalID: "the beginning of a long ID",
 	}
 }
 
@@ -272,6 +276,7 @@ func differ(a, b claim.Record) string {
 		{"event type", a.EventType, b.EventType},
 		{"status", a.Status, b.Status},
 		{"digest", a.BodySHA256, b.BodySHA256},
+		{"original ID", a.OriginalID, b.OriginalID},
 	} {
 		if f.a != f.b {
 			return fmt.Sprintf("%s is %v, was %v", f.name, f.b, f.a)

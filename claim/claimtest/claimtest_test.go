@@ -237,7 +237,9 @@ func failing(f flaws) (names []string) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			c.run(newEnv(w, s, s.advance))
+			e := newEnv(w, s, s.advance)
+			e.patience = 2 * time.Second
+			c.run(e)
 		}()
 		<-done
 		if len(w.said) > 0 {

@@ -81,7 +81,11 @@ var concurrencyCases = []testCase{
 		for w := range workers {
 			wg.Go(func() {
 				rnd := rand.New(rand.NewPCG(1, uint64(w)))
-				for runs[w%keys].Load() < perKey {
+				for end := time.Now().Add(e.patience); runs[w%keys].Load() < perKey; {
+					if time.Now().After(end) {
+						e.Errorf("a failed event is not granted any more")
+						return
+					}
 					i := w % keys
 					k, token := e.key(fmt.Sprint("evt_", i)), claim.NewToken()
 					got, r, err := e.store.Claim(e.ctx(), ask(k, token))
@@ -122,6 +126,7 @@ var concurrencyCases = []testCase{
 		var wg sync.WaitGroup
 		for range workers {
 			wg.Go(func() {
+				end := time.Now().Add(e.patience)
 				for i := range keys {
 					k, token := e.key(fmt.Sprint("evt_", i)), claim.NewToken()
 					for {
@@ -132,6 +137,10 @@ var concurrencyCases = []testCase{
 						}
 						if got == claim.Duplicate {
 							break
+						}
+						if time.Now().After(end) {
+							e.Errorf("event %d stays in flight", i)
+							return
 						}
 						if got != claim.Granted {
 							time.Sleep(time.Millisecond)

@@ -44,7 +44,7 @@ func (e *env) random(seed uint64) {
 		var got, want string
 		switch op := rnd.IntN(12); {
 		case op < 5:
-			c := claim.Claim{Key: k, Token: token, Lease: lease, Keep: keep, EventType: kind, BodySHA256: body}
+			c := claim.Claim{Key: k, Token: token, Lease: lease, Keep: keep, EventType: kind, BodySHA256: body, OriginalID: kind}
 			o, r, err := e.store.Claim(e.ctx(), c)
 			var m claim.ClaimOutcome
 			entry, m = entry.Claim(now, c)
@@ -60,7 +60,7 @@ func (e *env) random(seed uint64) {
 			entry, m = entry.Renew(now, c)
 			got, want = fmt.Sprint("renew: ", err), fmt.Sprint("renew: ", m)
 		case op < 8:
-			c := claim.Completion{Key: k, Token: token, TTL: keep, Status: status, EventType: kind, BodySHA256: body}
+			c := claim.Completion{Key: k, Token: token, TTL: keep, Status: status, EventType: kind, BodySHA256: body, OriginalID: kind}
 			if rnd.IntN(2) == 0 {
 				c.Response = []byte(kind + "\x00answer")
 			}
@@ -100,8 +100,8 @@ func (e *env) random(seed uint64) {
 
 // describe is a record without its times.
 func describe(r claim.Record) string {
-	return fmt.Sprintf("%s %x lease %s live %t attempts %d duplicates %d type %q status %d sha %x response %q", r.State, r.Token[:2],
-		r.Lease, r.Remaining > 0, r.Attempts, r.Duplicates, r.EventType, r.Status, r.BodySHA256[:2], r.Response)
+	return fmt.Sprintf("%s %x lease %s live %t attempts %d duplicates %d type %q status %d sha %x original %q response %q", r.State, r.Token[:2],
+		r.Lease, r.Remaining > 0, r.Attempts, r.Duplicates, r.EventType, r.Status, r.BodySHA256[:2], r.OriginalID, r.Response)
 }
 
 func last(lines []string, n int) (s string) {

@@ -19,6 +19,7 @@ var recordCases = []testCase{
 		e.claim(ask(k, token), claim.Granted)
 		r := e.state(k, claim.Processing)
 		if r.Token != token || r.Attempts != 1 || r.EventType != "charge.paid" || r.Status != 0 || r.Response != nil ||
+			r.OriginalID != "the beginning of a long ID" ||
 			r.BodySHA256 != digest("first body") || r.Lease != long || r.Remaining <= 0 || r.Duplicates != 0 {
 			e.Fatalf("claimed: %+v", r)
 		}
@@ -32,7 +33,7 @@ var recordCases = []testCase{
 		c.Status, c.Response = 201, []byte("made")
 		e.complete(c, claim.Written)
 		r = e.state(k, claim.Processed)
-		if r.Token != token || r.Attempts != 2 || r.EventType != "charge.paid" || r.Status != 201 || string(r.Response) != "made" ||
+		if r.OriginalID != "the beginning of a long ID" || r.Token != token || r.Attempts != 2 || r.EventType != "charge.paid" || r.Status != 201 || string(r.Response) != "made" ||
 			r.BodySHA256 != digest("first body") || r.Lease != 0 || r.Remaining != 0 {
 			e.Fatalf("completed: %+v", r)
 		}

@@ -8,8 +8,8 @@ import (
 )
 
 // A record on disk: version (1 byte), time of its entry in the expiry index (8), state (1), token (16), owner (16), then
-// varints (lease, deadline, expires, first seen, updated, attempts, duplicates, status), then three byte strings, each
-// behind its length: event type, digest (empty if there is none), response.
+// varints (lease, deadline, expires, first seen, updated, attempts, duplicates, status), then four byte strings, each
+// behind its length: event type, digest (empty if there is none), response, original ID.
 const (
 	recordVersion = 1
 	headerLength  = 1 + 8 + 1 + 16 + 16
@@ -22,7 +22,7 @@ type owner [16]byte
 
 // encode leaves the time in the index at zero: it is only known when the record is written.
 func encode(e claim.Entry, by owner) []byte {
-	b := make([]byte, 0, headerLength+8*binary.MaxVarintLen64/2+len(e.EventType)+len(e.BodySHA256)+len(e.Response))
+	b := make([]byte, 0, headerLength+8*binary.MaxVarintLen64/2+len(e.EventType)+len(e.BodySHA256)+len(e.Response)+len(e.OriginalID))
 	b = append(b, recordVersion)
 	b = append(b, make([]byte, 8)...)
 	b = append(b, byte(e.State))
@@ -35,7 +35,7 @@ func encode(e claim.Entry, by owner) []byte {
 	if e.BodySHA256 == [32]byte{} {
 		sum = nil
 	}
-	for _, s := range [][]byte{[]byte(e.EventType), sum, e.Response} {
+	for _, s := range [][]byte{[]byte(e.EventType), sum, e.Response, []byte(e.OriginalID)} {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
@@ -63,7 +63,7 @@ func decode(b []byte) (e claim.Entry, by owner, err error) {
 		*n, b = v, b[width:]
 	}
 	e.Attempts, e.Status = int(attempts), int(status)
-	var parts [3][]byte
+	var parts [4][]byte
 	for i := range parts {
 		n, width := binary.Uvarint(b)
 		if width <= 0 || n > uint64(len(b)-width) {
@@ -74,7 +74,7 @@ func decode(b []byte) (e claim.Entry, by owner, err error) {
 	if len(b) != 0 || len(parts[1]) != 0 && len(parts[1]) != len(e.BodySHA256) {
 		return claim.Entry{}, by, errCorrupt
 	}
-	e.EventType = string(parts[0])
+	e.EventType, e.OriginalID = string(parts[0]), string(parts[3])
 	copy(e.BodySHA256[:], parts[1])
 	if len(parts[2]) > 0 {
 		e.Response = append([]byte(nil), parts[2]...)

@@ -1,20 +1,21 @@
 -- Asks for the right to process a key.
 --
 -- KEYS[1]  the record, a hash: s state (1 processing, 2 processed, 3 failed), t token, d lease deadline and l lease length,
---          f first seen and m last change (ms), a attempts, n duplicates, e event type, u status, h digest, b response
--- ARGV     token (16 bytes), lease (ms), keep (ms), event type or empty, digest (32 bytes) or empty
--- Answer   {outcome, remaining ms, s, t, l, f, m, a, n, e, u, h, b} with the record as it is then. Outcome:
+--          f first seen and m last change (ms), a attempts, n duplicates, e event type, u status, h digest, b response, o original ID
+-- ARGV     token (16 bytes), lease (ms), keep (ms), event type or empty, digest (32 bytes) or empty,
+--          original ID or empty
+-- Answer   {outcome, remaining ms, s, t, l, f, m, a, n, e, u, h, b, o} with the record as it is then. Outcome:
 --          1 granted, 2 granted again, 3 in flight, 4 duplicate, 5 processed by this token, 6 refused
 local token, lease, keep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-if #ARGV ~= 5 or #token ~= 16 or not lease or not keep or lease < 1 or keep < lease then
+if #ARGV ~= 6 or #token ~= 16 or not lease or not keep or lease < 1 or keep < lease then
   return redis.error_reply('ERR webhook_dedup: invalid argument')
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local r = redis.call('HMGET', KEYS[1], 's', 't', 'd', 'l', 'f', 'm', 'a', 'n', 'e', 'u', 'h', 'b')
+local r = redis.call('HMGET', KEYS[1], 's', 't', 'd', 'l', 'f', 'm', 'a', 'n', 'e', 'u', 'h', 'b', 'o')
 local state, mine = r[1], r[2] == token
 local function answer(outcome, remaining)
-  return {outcome, remaining, r[1], r[2], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12]}
+  return {outcome, remaining, r[1], r[2], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13]}
 end
 
 if state == '2' then
@@ -50,6 +51,11 @@ if not r[11] and ARGV[5] ~= '' then
   r[11] = ARGV[5]
   set[#set + 1] = 'h'
   set[#set + 1] = ARGV[5]
+end
+if not r[13] and ARGV[6] ~= '' then
+  r[13] = ARGV[6]
+  set[#set + 1] = 'o'
+  set[#set + 1] = ARGV[6]
 end
 redis.call('HSET', KEYS[1], unpack(set))
 redis.call('PEXPIRE', KEYS[1], keep)

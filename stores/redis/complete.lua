@@ -1,14 +1,15 @@
 -- Makes a key processed, also where no record is left.
 --
 -- KEYS[1]  the record, see claim.lua
--- ARGV     token (16 bytes), TTL (ms), status, response or empty, event type or empty, digest (32 bytes) or empty
+-- ARGV     token (16 bytes), TTL (ms), status, response or empty, event type or empty, digest (32 bytes) or empty,
+--          original ID or empty
 -- Answer   1 written, 2 already written by this token, 3 written where no record was,
 --          0 lease lost, -1 lease lost and another token's completion stands
 local token, ttl = ARGV[1], tonumber(ARGV[2])
-if #ARGV ~= 6 or #token ~= 16 or not ttl or ttl < 1 then
+if #ARGV ~= 7 or #token ~= 16 or not ttl or ttl < 1 then
   return redis.error_reply('ERR webhook_dedup: invalid argument')
 end
-local r = redis.call('HMGET', KEYS[1], 's', 't', 'h')
+local r = redis.call('HMGET', KEYS[1], 's', 't', 'h', 'o')
 local state, mine = r[1], r[2] == token
 if state == '2' then return mine and 2 or -1 end
 if state and (state ~= '1' or not mine) then return 0 end
@@ -26,6 +27,7 @@ end
 if ARGV[4] ~= '' then add('b', ARGV[4]) end
 if ARGV[5] ~= '' then add('e', ARGV[5]) end
 if ARGV[6] ~= '' and not r[3] then add('h', ARGV[6]) end
+if ARGV[7] ~= '' and not r[4] then add('o', ARGV[7]) end
 redis.call('HSET', KEYS[1], unpack(set))
 redis.call('HDEL', KEYS[1], 'd', 'l')
 redis.call('PEXPIRE', KEYS[1], ttl)

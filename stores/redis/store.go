@@ -61,7 +61,7 @@ func (s *store) Claim(ctx context.Context, c claim.Claim) (claim.ClaimOutcome, c
 		return 0, claim.Record{}, err
 	}
 	v, err := s.run(ctx, claimScript, claimSource, c.Key,
-		c.Token[:], c.Lease.Milliseconds(), c.Keep.Milliseconds(), c.EventType, digest(c.BodySHA256))
+		c.Token[:], c.Lease.Milliseconds(), c.Keep.Milliseconds(), c.EventType, digest(c.BodySHA256), c.OriginalID)
 	if err == nil {
 		var outcome int64
 		var r claim.Record
@@ -104,7 +104,7 @@ func (s *store) Complete(ctx context.Context, c claim.Completion) (claim.Complet
 		response = []byte{}
 	}
 	n, err := s.code(ctx, completeScript, completeSource, c.Key,
-		c.Token[:], c.TTL.Milliseconds(), c.Status, response, c.EventType, digest(c.BodySHA256))
+		c.Token[:], c.TTL.Milliseconds(), c.Status, response, c.EventType, digest(c.BodySHA256), c.OriginalID)
 	if err == nil {
 		switch {
 		case n >= int64(claim.Written) && n <= int64(claim.WrittenAnew):
@@ -200,7 +200,7 @@ var errStrange = errors.New("the server's answer makes no sense")
 // decode reads the answer of claim.lua and get.lua.
 func decode(key string, answer any) (outcome int64, r claim.Record, err error) {
 	fields, ok := answer.([]any)
-	if !ok || len(fields) != 13 {
+	if !ok || len(fields) != 14 {
 		return 0, r, errStrange
 	}
 	number := func(i int) (n int64) {
@@ -231,6 +231,7 @@ func decode(key string, answer any) (outcome int64, r claim.Record, err error) {
 	r.FirstSeen, r.Updated = time.UnixMilli(number(5)), time.UnixMilli(number(6))
 	r.Attempts, r.Duplicates = int(number(7)), number(8)
 	r.EventType, r.Status = text(9), int(number(10))
+	r.OriginalID = text(13)
 	if b := text(12); b != "" {
 		r.Response = []byte(b)
 	}

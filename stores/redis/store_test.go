@@ -394,7 +394,7 @@ func TestRawGhostClaim(t *testing.T) {
 	if got, err := s.Release(background, claim.Release{Key: "k", Token: ghost, Keep: time.Hour}); err != nil || got != claim.Voided {
 		t.Fatalf("release: %d, %v", got, err)
 	}
-	raw, err := s.client.Eval(background, claimSource, []string{s.prefix + "k"}, ghost[:], 30_000, 3_600_000, "", "").Slice()
+	raw, err := s.client.Eval(background, claimSource, []string{s.prefix + "k"}, ghost[:], 30_000, 3_600_000, "", "", "").Slice()
 	if err != nil || raw[0] != int64(claim.Refused) {
 		t.Fatalf("ghost: %v, %v", raw, err)
 	}
@@ -407,9 +407,9 @@ func TestScriptsCheckTheirArguments(t *testing.T) {
 	mustClaim(t, s, "k", token, claim.Granted)
 	before := s.client.HGetAll(background, s.prefix+"k").Val()
 	for source, calls := range map[string][][]any{
-		claimSource:    {{}, {"short", 1, 1, "", ""}, {token[:], 0, 1, "", ""}, {token[:], 2, 1, "", ""}, {token[:], "x", 1, "", ""}, {token[:], 1, 1, ""}},
+		claimSource:    {{}, {"short", 1, 1, "", "", ""}, {token[:], 0, 1, "", "", ""}, {token[:], 2, 1, "", "", ""}, {token[:], "x", 1, "", "", ""}, {token[:], 1, 1, "", ""}},
 		renewSource:    {{}, {"short", 1, 1}, {token[:], 0, 1}, {token[:], 2, 1}, {token[:], 1}},
-		completeSource: {{}, {"short", 1, 200, "", "", ""}, {token[:], 0, 200, "", "", ""}, {token[:], "x", 200, "", "", ""}, {token[:], 1}},
+		completeSource: {{}, {"short", 1, 200, "", "", "", ""}, {token[:], 0, 200, "", "", "", ""}, {token[:], "x", 200, "", "", "", ""}, {token[:], 1}},
 		releaseSource:  {{}, {"short", 1, 500}, {token[:], 0, 500}, {token[:], "x", 500}, {token[:], 1}},
 	} {
 		for _, args := range calls {
