@@ -21,6 +21,9 @@ import (
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
 )
 
+// maxDrained is the length up to which a refused body is read after all, so that the connection can be used again.
+const maxDrained = 64 << 10
+
 // delivery is one HTTP request on its way through the handler.
 type delivery struct {
 	h    *Handler
@@ -218,8 +221,12 @@ func (d *delivery) mark(r result) {
 	d.w.Header()[resultHeader] = []string{word}
 }
 
-// answer writes an answer of the module's own.
+// answer writes an answer of the module's own. The HTTP/1 server would first read the beginning of a body that nobody
+// has read, and so keep the answer from a client that waits for it.
 func (d *delivery) answer(status int, body []byte) {
+	if unread := d.body == nil && (d.r.ContentLength < 0 || d.r.ContentLength > maxDrained); unread && d.r.ProtoMajor == 1 {
+		d.w.Header().Set("Connection", "close")
+	}
 	d.w.WriteHeader(status)
 	if len(body) > 0 {
 		_, _ = d.w.Write(body) // the client may be gone

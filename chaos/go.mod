@@ -1,0 +1,3 @@
+module github.com/webhook-dedup/caddy-webhook-dedup/chaos
+
+go 1.26.0

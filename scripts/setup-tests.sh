@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs what `make test` needs and this machine lacks: a C compiler (the race detector links C), redis-server and
+# Node.js. Debian and its relatives only; elsewhere it says what to install. Nothing it installs needs to run as a
+# service: the tests start servers of their own on free ports.
+set -euo pipefail
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+missing=()
+have gcc || have clang || missing+=(gcc libc6-dev)
+have redis-server || missing+=(redis-server)
+have node || missing+=(nodejs)
+have npm || missing+=(npm)
+
+if ((${#missing[@]})); then
+	if ! have apt-get; then
+		cat >&2 <<-END
+			make test needs what this machine lacks, and does not know its package manager.
+			Please install: a C compiler (gcc or clang), redis-server 6.2 or newer, Node.js 20 or newer with npm.
+			Missing here (as Debian calls it): ${missing[*]}
+		END
+		exit 1
+	fi
+	as_root=()
+	if ((EUID != 0)); then
+		if ! have sudo; then
+			echo "make test needs these Debian packages; please install them as root: ${missing[*]}" >&2
+			exit 1
+		fi
+		as_root=(sudo)
+	fi
+	echo "installing ${missing[*]}"
+	"${as_root[@]}" apt-get update -q
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+fi
