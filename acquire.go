@@ -40,10 +40,7 @@ func (d *delivery) acquire() (verdict, *refusal) {
 		case answer == claim.Duplicate || answer == claim.ProcessedBySelf:
 			return verdictDuplicate, nil
 		case answer == claim.Granted || answer == claim.GrantedAgain:
-			if refused := d.refreshStale(sent); refused != nil {
-				return verdictRefused, refused
-			}
-			return verdictGranted, nil
+			return d.refreshStale(sent)
 		case answer == claim.Refused:
 			return d.storeFailed(errors.New("the store refused a fresh token"))
 		}
@@ -94,23 +91,20 @@ func (d *delivery) storeFailed(err error) (verdict, *refusal) {
 }
 
 // refreshStale renews a claim whose answer took so long that too little may be left of its lease to start a run on.
-func (d *delivery) refreshStale(sent time.Time) *refusal {
+func (d *delivery) refreshStale(sent time.Time) (verdict, *refusal) {
 	if time.Since(sent) <= d.h.renewEvery() {
-		return nil
+		return verdictGranted, nil
 	}
 	ctx, cancel := d.storeContext()
 	defer cancel()
-	err := d.renew(ctx)
-	if err == nil {
-		return nil
+	switch err := d.renew(ctx); {
+	case err == nil:
+		return verdictGranted, nil
+	case isAnswer(err):
+		return verdictRefused, refuse(resultInFlight, d.h.inFlightStatus, err)
+	default:
+		return d.storeFailed(err)
 	}
-	if !isAnswer(err) {
-		_, refused := d.storeFailed(err)
-		if refused != nil {
-			return refused
-		}
-	}
-	return refuse(resultInFlight, d.h.inFlightStatus, err)
 }
 
 // wait reports whether the delivery should claim again. It should not when its time is over, when the provider has

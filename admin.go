@@ -234,6 +234,9 @@ func (adminAPI) forget(ctx context.Context, key string, r *http.Request) (any, e
 		return nil, apiError(http.StatusConflict, errors.New(
 			"the event is being processed: forgotten now, its next delivery would be processed beside that run; wait for its end, or repeat with force=true"))
 	}
+	shared := handle.acquire()
+	shared.background.forget(key) // or it would be written once more
+	handle.release()
 	err = withStore(handle, func(store claim.Store) error {
 		_, err := store.Forget(ctx, key)
 		return err

@@ -93,6 +93,16 @@ func (b *background) pendingCompletions() int {
 	return len(b.completed)
 }
 
+// forget gives up a pending completion, because an operator wants the event to be processed again.
+func (b *background) forget(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.completed[key]; p != nil {
+		delete(b.completed, key)
+		p.until = time.Time{}
+	}
+}
+
 // add takes over p, and works on it at once and again until it is done or worthless.
 func (b *background) add(p *settlement) error {
 	b.mu.Lock()
@@ -150,7 +160,7 @@ func (b *background) take() []*settlement {
 		b.queue = b.queue[1:]
 		if now.After(p.until) {
 			b.over(p)
-			if p.completion != nil {
+			if p.completion != nil && !p.until.IsZero() {
 				p.logger.Error("completion given up: the store has failed for longer than the event would have been remembered")
 			}
 			continue

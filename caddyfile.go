@@ -68,8 +68,9 @@ func place(d *caddyfile.Dispenser) string {
 //		header    <name>
 //		prefix    <text>
 //		encoding  hex | base64 | base64url
+//		key_encoding raw | base64 | hex
 //		content   <template>
-//		timestamp header <name> [unix | unix_ms | rfc3339]
+//		timestamp header <name> | json <path> [unix | unix_ms | rfc3339]
 //	}
 //
 // and a source is one of
@@ -351,12 +352,14 @@ func parseSignature(d *caddyfile.Dispenser) (scheme *provider.Scheme, off bool, 
 			err = oneArg(d, &scheme.Prefix)
 		case "encoding":
 			err = parseWord(d, &scheme.Encoding, "hex", "base64", "base64url")
+		case "key_encoding":
+			err = parseWord(d, &scheme.KeyEncoding, "raw", "base64", "hex")
 		case "content":
 			err = oneArg(d, &scheme.Content)
 		case "timestamp":
 			scheme.Timestamp, err = parseTimestamp(d)
 		default:
-			err = d.Errf("unrecognized subdirective %q of signature; allowed are header, prefix, encoding, content, timestamp", name)
+			err = d.Errf("unrecognized subdirective %q of signature; allowed are header, prefix, encoding, key_encoding, content, timestamp", name)
 		}
 		if err != nil {
 			return nil, false, err

@@ -94,7 +94,7 @@ func runDemo(ctx context.Context, out *screen) (ok bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, d.stopCaddy()) }()
-	fmt.Fprintf(out, "Caddy runs in this process with this Caddyfile. It is all that an application needs:\n\n%s\n", indent(config))
+	fmt.Fprintf(out, "Caddy runs in this process with this Caddyfile; its site block is all that an application needs:\n\n%s\n", indent(config))
 	return d.play(ctx, out)
 }
 

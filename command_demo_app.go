@@ -22,7 +22,6 @@ type demoApp struct {
 	mu      sync.Mutex
 	tasks   map[string]demoTask
 	runs    map[string][]demoRun
-	total   int
 	running int
 }
 
@@ -81,11 +80,11 @@ func (a *demoApp) ran(event string) []demoRun {
 	return append([]demoRun(nil), a.runs[event]...)
 }
 
-// totals returns how many runs there were for all events, and how many of them have not ended.
-func (a *demoApp) totals() (total, running int) {
+// stillRunning returns how many runs have not ended.
+func (a *demoApp) stillRunning() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.total, a.running
+	return a.running
 }
 
 func (a *demoApp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +98,6 @@ func (a *demoApp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	task, n := a.tasks[event.ID], len(a.runs[event.ID])
 	a.runs[event.ID] = append(a.runs[event.ID], demoRun{attempt: r.Header.Get(attemptHeader)})
-	a.total++
 	a.running++
 	a.mu.Unlock()
 

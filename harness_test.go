@@ -385,6 +385,7 @@ func (f *faultyClient) Claim(ctx context.Context, c claim.Claim) (claim.ClaimOut
 	err := f.fault("claim")
 	if err == nil || err == errApplied {
 		outcome, record, applied := f.Store.Claim(ctx, c)
+		f.fault("claimed") // a moment at which the answer can be held up
 		return outcome, record, errors.Join(err, applied)
 	}
 	return 0, claim.Record{}, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -575,6 +576,56 @@ func TestLease(t *testing.T) {
 		s.logs("the claim was lost while the application was processing the event")
 		s.want(s.deliver("evt_1"), http.StatusOK, resultDuplicate)
 	})
+}
+
+// TestSlowClaim has claims answered when more than a third of their lease is gone.
+func TestSlowClaim(t *testing.T) {
+	const store = "webhook_dedup {\n store faulty slow\n}"
+	for _, test := range []struct {
+		name   string
+		line   string
+		renew  error
+		status int
+		result result
+		runs   int
+	}{
+		{"renewed", "", nil, 200, resultProcessed, 1},
+		{"lost", "", claim.ErrLeaseLost, 503, resultInFlight, 0},
+		{"store fails", "", errInjected, 503, resultStoreError, 0},
+		{"store fails, passed on", "on_store_error pass", errInjected, 200, resultUnguarded, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := newApp(t, nil)
+			s := start(t, a, store, guarded("lease 300ms", "store_timeout 50ms", "scope "+strings.ReplaceAll(test.name, " ", "-"), test.line))
+			failing(t, "slow", func(op string) error {
+				switch op {
+				case "claimed":
+					time.Sleep(150 * time.Millisecond)
+				case "renew":
+					return test.renew
+				}
+				return nil
+			})
+			s.want(s.deliver("evt_1"), test.status, test.result)
+			a.wantRuns(t, test.runs)
+		})
+	}
+}
+
+func TestRecordLostInTheMiddleOfARun(t *testing.T) {
+	finish := make(chan struct{})
+	a := newApp(t, func(http.ResponseWriter, *http.Request) { <-finish })
+	s := start(t, a, memoryStore, guarded("scope s"))
+	first := make(chan got)
+	go func() { first <- s.deliver("evt_1") }()
+	a.await(t, 1, false)
+	if code, answer := ask(t, "DELETE", "/webhook_dedup/events/"+url.PathEscape(":stripe:s:evt_1")+"?force=true"); code != http.StatusOK {
+		t.Fatalf("%d %v", code, answer)
+	}
+	close(finish)
+	s.want(<-first, http.StatusOK, resultProcessed)
+	s.logs("the store had lost the record while the application was processing the event")
+	s.want(s.deliver("evt_1"), http.StatusOK, resultDuplicate)
 }
 
 func TestTimeout(t *testing.T) {

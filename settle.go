@@ -116,13 +116,17 @@ func (d *delivery) complete(res *response, stored []byte) {
 		BodySHA256: d.digest,
 		OriginalID: d.originalID,
 	}
-	err := d.tryStore(func(store claim.Store) error {
+	var outcome claim.CompleteOutcome
+	err := d.tryStore(func(store claim.Store) (err error) {
 		ctx, cancel := d.storeContext()
 		defer cancel()
-		_, err := store.Complete(ctx, completion)
+		outcome, err = store.Complete(ctx, completion)
 		return err
 	})
 	switch {
+	case err == nil && outcome == claim.WrittenAnew:
+		d.h.metrics.leaseLost.Inc()
+		d.logger().Warn("the store had lost the record while the application was processing the event; it was written again")
 	case err == nil:
 	case isAnswer(err):
 		d.h.metrics.leaseLost.Inc()

@@ -211,6 +211,17 @@ func TestBackground(t *testing.T) {
 			t.Error("a completion that was given up counts as processed")
 		}
 	})
+	t.Run("forgotten", func(t *testing.T) {
+		shared := testShared(t, "forgotten")
+		failing(t, "forgotten", func(string) error { return errInjected })
+		settle(shared, &settlement{key: "k", completion: &claim.Completion{Key: "k", Token: claim.NewToken(), TTL: time.Hour}})
+		shared.background.forget("k")
+		if _, pending := shared.background.processed("k"); pending {
+			t.Error("still pending")
+		}
+		failing(t, "forgotten", nil)
+		pendingWork.wait(10 * time.Second)
+	})
 	t.Run("many", func(t *testing.T) {
 		shared := testShared(t, "many")
 		failing(t, "many", func(string) error { return errInjected })
