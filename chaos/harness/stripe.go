@@ -61,6 +61,9 @@ func NewStripe(t testing.TB, url, secret string, http2 bool) *Stripe {
 	return s
 }
 
+// Disconnect closes the connections that are not in use.
+func (s *Stripe) Disconnect() { s.client.CloseIdleConnections() }
+
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newClient(http2 bool, dial dialer) *http.Client {
