@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"embed"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,24 @@ const (
 	hour = time.Hour
 	day  = 24 * time.Hour
 )
+
+//go:embed samples
+var samples embed.FS
+
+// sample returns the realistic event in a file below samples.
+func sample(file string) string {
+	text, err := samples.ReadFile("samples/" + file)
+	if err != nil {
+		panic(err) // a test reads every entry
+	}
+	return string(text)
+}
+
+// anyFailure is what most providers retry: every answer that is not 2xx, and none at all.
+func anyFailure() []string { return []string{"3xx", "4xx", "5xx", "timeout"} }
+
+// serverFailure is what those retry that take a 4xx for an answer.
+func serverFailure() []string { return []string{"429", "5xx", "timeout"} }
 
 // catalogue holds a function for each provider, so that nobody can change an entry that another one uses.
 var catalogue = []func() Spec{

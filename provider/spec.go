@@ -128,8 +128,8 @@ type Condition struct {
 	Equals []string
 }
 
-// Sample is an example event. In the values of Header and in Body {event_id} stands for the ID, {unix} for the time in seconds and
-// {rfc3339} for the time in that format.
+// Sample is an example event. In the values of Header and in Body {event_id} stands for the ID, {event_number} for the ID where it is a
+// number, {unix} and {unix_ms} for the time in seconds and milliseconds, and {rfc3339} for the time in that format.
 type Sample struct {
 	Header map[string]string
 	Body   string
