@@ -23,7 +23,7 @@ func (c *Compiled) CheckHeaders(h http.Header) error {
 
 // lead is the first scheme whose signature header is present, its headers checked.
 func (c *Compiled) lead(h http.Header) (*scheme, error) {
-	s := c.deciding(h)
+	s := c.deciding(&Delivery{Header: h})
 	if s == nil || len(h[s.header]) == 0 {
 		return nil, ErrSignatureMissing
 	}

@@ -1,0 +1,4 @@
+package provider
+
+// batchReading is what has been read of a batch.
+type batchReading struct{}
