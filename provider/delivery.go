@@ -48,9 +48,8 @@ type reading struct {
 	formDone bool
 	form     string
 
-	batchDone bool
-	batch     batchReading
-	batchErr  error
+	batch    *batchReading
+	batchErr error
 }
 
 // reading returns what has been read of d's body, empty if it is another body, or another provider's reading.

@@ -150,7 +150,7 @@ func (c *Compiled) value(d *Delivery, s *source) string {
 	case FromBody:
 		return c.bodyHash(d, s.except)
 	case FromSignedID:
-		if sc := c.deciding(d); sc != nil {
+		if sc, _, _ := c.deciding(d); sc != nil {
 			return headerValue(d.Header, sc.idHeader)
 		}
 	case FromMethod:

@@ -150,6 +150,9 @@ type Handshake struct {
 // {query:<name>} for what the handshake says, {mac:json:<path>} and so on for its MAC with the secret, made and encoded as the
 // provider's first HMAC scheme does, and {key_name} for the secret's name. Any other brace is text. In a body of JSON the values are
 // escaped. If one is missing, there is no answer.
+//
+// An unsigned handshake that is answered with a MAC needs a condition with a Pattern on what the MAC is of: anybody could have
+// whole deliveries signed.
 type Answer struct {
 	// Status is the HTTP status, default 200.
 	Status int
@@ -163,6 +166,8 @@ type Answer struct {
 type Condition struct {
 	Source Source
 	Equals []string
+	// Pattern is a regular expression that the whole value must match. Empty: any value.
+	Pattern string
 	// Absent turns it around: the source must be missing.
 	Absent bool
 }
