@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"embed"
 	"slices"
 	"strings"
 	"time"
@@ -11,13 +12,65 @@ const (
 	day  = 24 * time.Hour
 )
 
+//go:embed samples
+var samples embed.FS
+
+// sample returns the realistic event in a file below samples.
+func sample(file string) string {
+	text, err := samples.ReadFile("samples/" + file)
+	if err != nil {
+		panic(err) // a test reads every entry
+	}
+	return string(text)
+}
+
+// anyFailure is what most providers retry: every answer that is not 2xx, and none at all.
+func anyFailure() []string { return []string{"3xx", "4xx", "5xx", "timeout"} }
+
+// serverFailure is what those retry that take a 4xx for an answer.
+func serverFailure() []string { return []string{"429", "5xx", "timeout"} }
+
 // catalogue holds a function for each provider, so that nobody can change an entry that another one uses.
 var catalogue = []func() Spec{
+	bitbucket,
+	calendly,
+	circleci,
+	clerk,
+	coinbaseCommerce,
+	customerio,
+	discord,
+	dropbox,
+	gethook,
 	github,
+	gitlab,
+	hookdeck,
+	intercom,
+	jira,
+	klaviyo,
+	lemonSqueezy,
+	linear,
+	mollie,
+	mux,
+	openai,
+	paddle,
+	pagerduty,
+	razorpay,
+	resend,
+	sanity,
+	sentry,
 	shopify,
+	slack,
 	standardWebhooks,
 	stripe,
 	svix,
+	telegram,
+	twitch,
+	typeform,
+	vercel,
+	woocommerce,
+	workos,
+	zendesk,
+	zoom,
 }
 
 // Lookup returns the catalogue's entry with the ID. The caller may change it.

@@ -1,12 +1,6 @@
 package provider
 
-import (
-	_ "embed"
-	"time"
-)
-
-//go:embed samples/github.json
-var githubSample string
+import "time"
 
 func github() Spec {
 	return Spec{
@@ -62,7 +56,7 @@ func github() Spec {
 				"X-GitHub-Hook-Installation-Target-ID":   "79929171",
 				"X-GitHub-Hook-Installation-Target-Type": "repository",
 			},
-			Body: githubSample,
+			Body: sample("github.json"),
 		},
 	}
 }

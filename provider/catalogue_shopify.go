@@ -1,12 +1,6 @@
 package provider
 
-import (
-	_ "embed"
-	"time"
-)
-
-//go:embed samples/shopify.json
-var shopifySample string
+import "time"
 
 func shopify() Spec {
 	hmac := func(header string) Scheme {
@@ -32,7 +26,7 @@ func shopify() Spec {
 			Window:    4 * hour,
 			Attempts:  9,
 			Schedule:  "8 retries over 4 hours, exponential, since 2024-09-10",
-			On:        []string{"3xx", "4xx", "5xx", "timeout"},
+			On:        anyFailure(),
 		},
 		ResponseTimeout: 5 * time.Second,
 		TTL:             3 * day,
@@ -68,7 +62,7 @@ func shopify() Spec {
 				"X-Shopify-Triggered-At": "{rfc3339}",
 				"X-Shopify-Webhook-Id":   "b54557e4-bdd9-4b37-8a5f-bf7d70bcd043",
 			},
-			Body: shopifySample,
+			Body: sample("shopify.json"),
 		},
 	}
 }

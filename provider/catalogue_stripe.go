@@ -1,12 +1,6 @@
 package provider
 
-import (
-	_ "embed"
-	"time"
-)
-
-//go:embed samples/stripe.json
-var stripeSample string
+import "time"
 
 func stripe() Spec {
 	return Spec{
@@ -29,7 +23,7 @@ func stripe() Spec {
 			Automatic:    true,
 			Window:       3 * day,
 			Schedule:     "live: exponential back-off for up to 3 days; sandbox: 3 times over a few hours",
-			On:           []string{"3xx", "4xx", "5xx", "timeout"},
+			On:           anyFailure(),
 			Manual:       "resend from the dashboard or the CLI; keeps the event ID",
 			ManualWindow: 30 * day,
 		},
@@ -60,7 +54,7 @@ func stripe() Spec {
 				"Content-Type": "application/json; charset=utf-8",
 				"User-Agent":   "Stripe/1.0 (+https://stripe.com/docs/webhooks)",
 			},
-			Body: stripeSample,
+			Body: sample("stripe.json"),
 		},
 	}
 }

@@ -1,15 +1,6 @@
 package provider
 
-import (
-	_ "embed"
-	"time"
-)
-
-//go:embed samples/svix.json
-var svixSample string
-
-//go:embed samples/standard-webhooks.json
-var standardWebhooksSample string
+import "time"
 
 // standardSchemes are the symmetric and the asymmetric scheme of Standard Webhooks, with headers of the given prefix.
 func standardSchemes(prefix string) []Scheme {
@@ -48,7 +39,7 @@ func svix() Spec {
 			Window:       99305 * time.Second,
 			Attempts:     8,
 			Schedule:     "at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h; the last 27 h 35 min 5 s after the first",
-			On:           []string{"3xx", "4xx", "5xx", "timeout"},
+			On:           anyFailure(),
 			Manual:       "resend or recover from the portal; keeps the ID",
 			ManualWindow: 90 * day,
 		},
@@ -73,7 +64,7 @@ func svix() Spec {
 				"User-Agent":   "Svix-Webhooks/1.62.0",
 				"Svix-Id":      "{event_id}",
 			},
-			Body: svixSample,
+			Body: sample("svix.json"),
 		},
 	}
 }
@@ -93,7 +84,7 @@ func standardWebhooks() Spec {
 			Window:    window,
 			Attempts:  10,
 			Schedule:  "recommended: at once, then after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h; the last 75 h 35 min 5 s after the first",
-			On:        []string{"3xx", "4xx", "5xx", "timeout"},
+			On:        anyFailure(),
 			Except:    []string{"410"},
 			Manual:    "up to the sender",
 		},
@@ -119,7 +110,7 @@ func standardWebhooks() Spec {
 				"Content-Type": "application/json",
 				"Webhook-Id":   "{event_id}",
 			},
-			Body: standardWebhooksSample,
+			Body: sample("standard-webhooks.json"),
 		},
 	}
 }

@@ -17,6 +17,7 @@ type Compiled struct {
 	fallbacks  [][]alternatives
 	eventType  alternatives
 	account    alternatives
+	batch      *batch
 	handshakes []handshake
 	paths      *paths
 }
@@ -26,13 +27,9 @@ type alternatives []source
 
 type handshake struct {
 	Handshake
-	body *regexp.Regexp
-	when []condition
-}
-
-type condition struct {
-	source source
-	equals []string
+	body   *regexp.Regexp
+	when   []condition
+	answer *answer
 }
 
 var idPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -78,6 +75,12 @@ func (c *Compiled) compile() error {
 	for _, scheme := range c.schemes {
 		if scheme.content.has(segmentID) && scheme.idHeader == "" && len(c.eventID) == 0 {
 			return errors.New("signature: content {id}: needs an id_header or an event id")
+		}
+	}
+	if s.Batch != nil {
+		var err error
+		if c.batch, err = newBatch(s.Batch); err != nil {
+			return fmt.Errorf("batch: %w", err)
 		}
 	}
 	for i := range s.Handshakes {
@@ -165,18 +168,20 @@ func (c *Compiled) handshake(h Handshake) (handshake, error) {
 	if out.Method == "" {
 		out.Method = "POST"
 	}
+	var err error
 	if h.Body != "" {
-		var err error
-		if out.body, err = regexp.Compile(`\A(?:` + h.Body + `)\z`); err != nil {
+		if out.body, err = whole(h.Body); err != nil {
 			return out, fmt.Errorf("body: %w", err)
 		}
 	}
-	for _, w := range h.When {
-		s, err := c.source(w.Source)
-		if err != nil {
-			return out, fmt.Errorf("when: %w", err)
-		}
-		out.when = append(out.when, condition{s, w.Equals})
+	if h.EmptyBatch && c.batch == nil {
+		return out, errors.New("empty batch: the provider has no batches")
+	}
+	if out.when, err = c.conditions(h.When); err != nil {
+		return out, err
+	}
+	if out.answer, err = c.answer(h); err != nil {
+		return out, fmt.Errorf("answer: %w", err)
 	}
 	return out, nil
 }

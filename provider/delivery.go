@@ -27,6 +27,9 @@ type Delivery struct {
 	MaxDecoded int64
 	// Placeholder answers {http.request.*} in a content template. It may be nil.
 	Placeholder func(name string) (string, bool)
+	// Certificates and JWKs give the public keys of schemes that name them in the delivery. They may be nil.
+	Certificates CertificateSource
+	JWKs         KeySource
 
 	read *reading
 }
@@ -41,6 +44,12 @@ type reading struct {
 
 	valuesDone bool
 	values     []string
+
+	formDone bool
+	form     string
+
+	batch    *batchReading
+	batchErr error
 }
 
 // reading returns what has been read of d's body, empty if it is another body, or another provider's reading.

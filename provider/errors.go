@@ -8,6 +8,16 @@ var ErrSignature = errors.New("signature refused")
 // ErrMissingID is returned by [Compiled.Identify] when neither the event ID nor a fallback is complete.
 var ErrMissingID = errors.New("event id missing")
 
+// The errors of [Compiled.Elements] and [Compiled.Filter].
+var (
+	// ErrNotBatch: the provider sends no batches, the body is not JSON, or there is no array at the batch's path.
+	ErrNotBatch = errors.New("not a batch")
+	// ErrBatchTooLarge: more than [MaxElements] items in a batch's arrays.
+	ErrBatchTooLarge = errors.New("batch has too many elements")
+	// ErrBatchEncoded: a body with a Content-Encoding can't be filtered.
+	ErrBatchEncoded = errors.New("batch is compressed")
+)
+
 // The reasons for which a delivery is refused. None of them, nor anything wrapped around them, contains a header's value, a
 // secret or an expected signature.
 var (
@@ -23,6 +33,17 @@ var (
 	ErrFamiliesMixed error = refusal("header families mixed")
 	// ErrContentMissing: something that is signed beside the body (an ID, a header, the URL, a placeholder) is absent.
 	ErrContentMissing error = refusal("signed content incomplete")
+	// ErrContentMalformed: something that is signed beside the body can't be read: a form with a broken escape or too many
+	// fields, a list of headers that lacks the timestamp's.
+	ErrContentMalformed error = refusal("signed content malformed")
+	// ErrBodyHash: the body is not the one whose hash is signed, or there is a body where there must be none.
+	ErrBodyHash error = refusal("body is not the signed one")
+	// ErrSchemeUnknown: there is a signature, but the delivery meets the conditions of none of the schemes.
+	ErrSchemeUnknown error = refusal("signed in an unknown way")
+	// ErrForeign: signed by the provider, but for somebody else.
+	ErrForeign error = refusal("signed for somebody else")
+	// ErrCertificate: the certificate is at a foreign URL, unavailable, expired, not trusted, or not the provider's.
+	ErrCertificate error = refusal("certificate refused")
 	// ErrTimestampMissing: the scheme signs a timestamp and there is none.
 	ErrTimestampMissing error = refusal("timestamp missing")
 	// ErrTimestampMalformed: not in its format, out of range, or given twice in one header.

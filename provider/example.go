@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"hash/fnv"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // Example returns a sample event with the ID, unsigned; see [Compiled.Sign]. The ID is the last part of the event's identity, and its only
-// one unless the provider's identities have several. An entry of the catalogue has a realistic event; for a provider without one it is the
+// one unless the provider's identities have several; where a hash of the body names the event, the body contains the ID. An entry of the catalogue has a realistic event; for a provider without one it is the
 // smallest that [Compiled.Identify] identifies.
 func (s Spec) Example(id string, now time.Time) Delivery {
 	d := Delivery{Method: "POST", Header: make(http.Header)}
@@ -33,9 +34,21 @@ func (s Spec) Example(id string, now time.Time) Delivery {
 func fill(text, id string, now time.Time) string {
 	return strings.NewReplacer(
 		"{event_id}", id,
+		"{event_number}", numberOf(id),
 		"{unix}", strconv.FormatInt(now.Unix(), 10),
+		"{unix_ms}", strconv.FormatInt(now.UnixMilli(), 10),
 		"{rfc3339}", now.UTC().Format(time.RFC3339),
 	).Replace(text)
+}
+
+// numberOf is the ID if it is a number, else one that is made from it.
+func numberOf(id string) string {
+	if indexOf(id) >= 0 {
+		return id
+	}
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return strconv.FormatUint(h.Sum64()>>16, 10) // exact in a float64 as well
 }
 
 // escape writes the ID as the sample's body needs it.

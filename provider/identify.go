@@ -1,7 +1,5 @@
 package provider
 
-import "slices"
-
 // Identity is what a delivery says about its event.
 type Identity struct {
 	// Parts together name the event. None is empty. They are raw: the caller encodes them.
@@ -52,28 +50,3 @@ func (c *Compiled) first(d *Delivery, a alternatives) string {
 // BodyHash is the identity of a body by its bytes, "sha256-" and their hex SHA-256, empty for an empty body. It is safe as an event's
 // identity only where [Spec.BodyHashSafe] says so.
 func (c *Compiled) BodyHash(d *Delivery) string { return c.bodyHash(d, nil) }
-
-// Handshake reports whether d has the shape of one of the provider's handshakes, its name, and whether the provider signs it: such a
-// one must be verified before it is passed on.
-func (c *Compiled) Handshake(d *Delivery) (name string, signed, ok bool) {
-	for i := range c.handshakes {
-		if h := &c.handshakes[i]; c.isHandshake(d, h) {
-			return h.Name, h.Signed, true
-		}
-	}
-	return "", false, false
-}
-
-func (c *Compiled) isHandshake(d *Delivery, h *handshake) bool {
-	if d.Method != h.Method || h.EmptyBody && len(d.Body) > 0 || h.body != nil && !h.body.Match(d.Body) {
-		return false
-	}
-	for i := range h.when {
-		w := &h.when[i]
-		v := c.value(d, &w.source)
-		if v == "" || len(w.equals) > 0 && !slices.Contains(w.equals, v) {
-			return false
-		}
-	}
-	return true
-}

@@ -57,18 +57,26 @@ func (p *paths) lookup(body []byte) []string {
 	values := make([]string, p.size)
 	s := newScanner(body)
 	defer s.free()
-	if cap(s.spans) < p.size {
-		s.spans = make([]span, p.size)
-	}
-	s.spans = s.spans[:p.size]
-	clear(s.spans)
-	if s.find(&p.root) != nil || s.end() != nil {
+	if s.locate(p) != nil {
 		return values
 	}
 	for i, at := range s.spans {
 		values[i] = s.scalar(body[at.start:at.end])
 	}
 	return values
+}
+
+// locate finds where the paths' values are in the body.
+func (s *scanner) locate(p *paths) error {
+	if cap(s.spans) < p.size {
+		s.spans = make([]span, p.size)
+	}
+	s.spans = s.spans[:p.size]
+	clear(s.spans)
+	if err := s.find(&p.root); err != nil {
+		return err
+	}
+	return s.end()
 }
 
 // end reports whether nothing but white space is left.

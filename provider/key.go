@@ -1,14 +1,17 @@
 package provider
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/hmac"
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,12 +33,16 @@ func (Key) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
 
 // key is a secret made ready for one scheme.
 type key struct {
+	name   string    // see Scheme.KeyName
+	text   string    // the secret's, for {secret} and Scheme.Pin
 	macs   sync.Pool // of *mac
 	public ed25519.PublicKey
+	ecdsa  *ecdsa.PublicKey
+	jwk    *jwk
 	token  [sha256.Size]byte
 }
 
-// mac computes an HMAC with buffers of its own.
+// mac computes an HMAC, or a plain hash, with buffers of its own.
 type mac struct {
 	hash.Hash
 	text []byte
@@ -53,6 +60,9 @@ type keyFormat struct {
 	prefix         string
 	prefixRequired bool
 	privatePrefix  string
+	hash           func() hash.Hash // nil: none
+	name           string           // separator, empty: none
+	refused        []string
 }
 
 func (s Scheme) keyFormat() (keyFormat, error) {
@@ -63,7 +73,31 @@ func (s Scheme) keyFormat() (keyFormat, error) {
 	if s.KeyPrefixRequired && s.KeyPrefix == "" {
 		return keyFormat{}, fmt.Errorf("key_prefix_required: needs a key_prefix")
 	}
-	return keyFormat{encoding, s.KeyPrefix, s.KeyPrefixRequired, s.PrivateKeyPrefix}, nil
+	f := keyFormat{encoding: encoding, prefix: s.KeyPrefix, prefixRequired: s.KeyPrefixRequired, privatePrefix: s.PrivateKeyPrefix,
+		name: s.KeyName, refused: slices.Clone(s.RefusedSecrets)}
+	switch s.KeyHash {
+	case "":
+	case "sha1":
+		f.hash = sha1.New
+	case "sha256":
+		f.hash = sha256.New
+	default:
+		return keyFormat{}, fmt.Errorf("key hash %q is not known, allowed are sha1, sha256", s.KeyHash)
+	}
+	if len(s.KeyName) > 1 {
+		return keyFormat{}, fmt.Errorf("key name separator %q: must be one character", s.KeyName)
+	}
+	return f, nil
+}
+
+// cutName splits the key's name from the secret.
+func (f keyFormat) cutName(secret string) (name, rest string) {
+	if f.name != "" {
+		if name, rest, ok := strings.Cut(secret, f.name); ok {
+			return name, rest
+		}
+	}
+	return "", secret
 }
 
 // bytes decodes the secret without its prefix.
@@ -85,12 +119,19 @@ func (f keyFormat) bytes(secret string) ([]byte, error) {
 	if len(out) == 0 {
 		return nil, errEmptySecret
 	}
+	if f.hash != nil {
+		h := f.hash()
+		h.Write(out)
+		out = h.Sum(nil)
+	}
 	return out, nil
 }
 
 var (
 	errEmptySecret   = errors.New("secret is empty")
 	errPrivateSecret = errors.New("secret is a private key; verification needs the public key")
+	errKnownSecret   = errors.New("secret is one that the provider has published, so anybody can sign with it")
+	errBasicSecret   = errors.New("secret is not user:password")
 )
 
 // Key decodes a secret once, for any number of verifications. The error, which never contains the secret, says why it fits none
@@ -104,6 +145,9 @@ func (c *Compiled) Key(secret string) (Key, error) {
 	fits := false
 	for i, s := range c.schemes {
 		prepared, err := c.prepare(s, secret)
+		if errors.Is(err, errKnownSecret) {
+			return Key{}, err
+		}
 		if err == nil {
 			k.prepared[i] = prepared
 			fits = fits || prepared != nil
@@ -134,12 +178,35 @@ func (c *Compiled) prepare(s *scheme, secret string) (*key, error) {
 	if !ok {
 		return nil, nil
 	}
-	bytes, err := s.key.bytes(text)
+	if slices.Contains(s.key.refused, secret) {
+		return nil, errKnownSecret
+	}
+	k := new(key)
+	k.name, k.text = s.key.cutName(text)
+	switch s.algorithm.kind {
+	case kindECDSA:
+		return k, k.setECDSA(k.text)
+	case kindJWT:
+		return k, k.setJWK(k.text)
+	case kindRSA:
+		if isPEM(k.text) {
+			return nil, errKeyAsText
+		}
+		return k, nil // the certificate has the key; the secret is signed, or names the receiver
+	case kindHash:
+		k.macs.New = func() any { return &mac{Hash: s.algorithm.hash()} }
+		return k, nil
+	}
+	bytes, err := s.key.bytes(k.text)
 	if err != nil {
 		return nil, err
 	}
-	k := new(key)
 	switch s.algorithm.kind {
+	case kindBasic:
+		if !strings.Contains(k.text, ":") {
+			return nil, errBasicSecret
+		}
+		fallthrough
 	case kindToken:
 		k.token = sha256.Sum256(bytes)
 	case kindEd25519:

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"os"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,111 +40,6 @@ func key(t testing.TB, c *provider.Compiled, secret string) provider.Key {
 		t.Fatal(err)
 	}
 	return k
-}
-
-// secrets are valid ones for the catalogue's entries.
-var secrets = map[string]string{
-	"svix":              "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
-	"standard-webhooks": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3",
-}
-
-func secretOf(id string) string {
-	if s := secrets[id]; s != "" {
-		return s
-	}
-	return "a secret of " + id
-}
-
-// signed returns an example of the provider, signed.
-func signed(t testing.TB, c *provider.Compiled, id string) provider.Delivery {
-	t.Helper()
-	d := c.Spec().Example(id, now)
-	if err := c.Sign(&d, secretOf(c.Spec().ID), now); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-func TestCatalogue(t *testing.T) {
-	all := provider.All()
-	if !slices.IsSortedFunc(all, func(a, b provider.Spec) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Error("not sorted")
-	}
-	for _, s := range all {
-		t.Run(s.ID, func(t *testing.T) {
-			if s.Title == "" || !strings.HasPrefix(s.Docs, "https://") || len(s.Evidence) == 0 ||
-				!slices.Contains([]string{"high", "medium", "low"}, s.Confidence) {
-				t.Error("title, docs, evidence and confidence must be set")
-			}
-			if s.TTL <= 0 || s.TTL < 2*s.Retry.Window {
-				t.Errorf("TTL %v is less than twice the retry window %v", s.TTL, s.Retry.Window)
-			}
-			if s.Retry.Automatic != (len(s.Retry.On) > 0) || s.Retry.Automatic != (s.Retry.Window > 0) {
-				t.Error("a provider that retries has a window and statuses, another has none")
-			}
-			if s.InFlightStatus == 0 && s.Retry.Automatic && !s.Retry.OnStatus(503) {
-				t.Error("503 is not retried: needs an in-flight status")
-			}
-			if s.Own {
-				t.Error("is no own provider")
-			}
-			c := compile(t, s)
-			d := signed(t, c, "evt_A/1")
-			if !c.IsDelivery(d.Method) {
-				t.Errorf("%s is not a delivery", d.Method)
-			}
-			if err := c.CheckHeaders(d.Header); err != nil {
-				t.Error(err)
-			}
-			keys := []provider.Key{key(t, c, secretOf(s.ID))}
-			if err := c.Verify(&d, keys, now, 0); err != nil {
-				t.Error(err)
-			}
-			id, err := c.Identify(&d)
-			if err != nil || id.Parts[len(id.Parts)-1] != "evt_A/1" {
-				t.Errorf("identity %v, %v", id, err)
-			}
-			if id.Type == "" {
-				t.Error("example has no type")
-			}
-			if json.Valid(d.Body) == strings.Contains(d.Header.Get("Content-Type"), "form") {
-				t.Error("example's body is not what its content type says")
-			}
-			if name, _, ok := c.Handshake(&d); ok {
-				t.Errorf("example is a handshake %s", name)
-			}
-			d.Body = append(slices.Clone(d.Body), '\n')
-			if err := c.Verify(&d, keys, now, 0); !errors.Is(err, provider.ErrSignatureMismatch) {
-				t.Errorf("tampered: %v", err)
-			}
-		})
-	}
-	if _, ok := provider.Lookup("nobody"); ok {
-		t.Error("found nobody")
-	}
-}
-
-func TestCatalogueFacts(t *testing.T) {
-	const day = 24 * time.Hour
-	for _, tt := range []struct {
-		id           string
-		ttl, timeout time.Duration
-		retries      bool
-		hashSafe     bool
-		maxBody      int64
-	}{
-		{"stripe", 7 * day, 0, true, true, 0},
-		{"github", 4 * day, 10 * time.Second, false, true, 25 << 20},
-		{"shopify", 3 * day, 5 * time.Second, true, false, 0},
-		{"svix", 3 * day, 15 * time.Second, true, false, 0},
-		{"standard-webhooks", 544210 * time.Second, 15 * time.Second, true, false, 0},
-	} {
-		s := lookup(t, tt.id)
-		if s.TTL != tt.ttl || s.ResponseTimeout != tt.timeout || s.Retry.Automatic != tt.retries ||
-			s.BodyHashSafe != tt.hashSafe || s.MaxBody != tt.maxBody {
-			t.Errorf("%s: %v %v %v %v %v", tt.id, s.TTL, s.ResponseTimeout, s.Retry.Automatic, s.BodyHashSafe, s.MaxBody)
-		}
-	}
 }
 
 func TestLookupGivesFreshEntries(t *testing.T) {

@@ -23,6 +23,7 @@ type Source struct {
 	//   - body: "sha256-" and the hex SHA-256 of the raw body; with Except, of its JSON tokens without those at the
 	//     paths in Except, whatever the white space.
 	//   - signed_id: the ID header of the signature scheme that decides about this delivery.
+	//   - method: the HTTP method; media_type: the Content-Type in lower case, without parameters.
 	From string `json:"from"`
 	// Name is the header's, field's or parameter's name, or the JSON path.
 	Name string `json:"name,omitempty"`
@@ -38,6 +39,9 @@ const (
 	FromQuery    = "query"
 	FromBody     = "body"
 	FromSignedID = "signed_id"
+
+	FromMethod    = "method"
+	FromMediaType = "media_type"
 )
 
 const allSources = "header, json, form, query, body, signed_id"
@@ -101,6 +105,10 @@ func (c *Compiled) source(s Source) (source, error) {
 				return out, fmt.Errorf("source body except: %w", err)
 			}
 		}
+	case FromMethod, FromMediaType:
+		if s.Name != "" {
+			return out, fmt.Errorf("source %s: takes no name, got %q", s.From, s.Name)
+		}
 	case FromSignedID:
 		// A catalogue's entry may have lost its schemes to the user's: it then has other sources.
 		if c.spec.Own && !slices.ContainsFunc(c.spec.Schemes, func(s Scheme) bool { return s.IDHeader != "" }) {
@@ -136,25 +144,45 @@ func (c *Compiled) value(d *Delivery, s *source) string {
 	case FromJSON:
 		return c.values(d)[s.slot]
 	case FromForm:
-		t, _, err := mime.ParseMediaType(d.Header.Get("Content-Type"))
-		if err != nil || t != "application/x-www-form-urlencoded" {
-			return ""
-		}
-		body, ok := c.plain(d)
-		if !ok {
-			return ""
-		}
-		return lastField(string(body), s.name)
+		return lastField(c.form(d), s.name)
 	case FromQuery:
 		return lastField(d.Query, s.name)
 	case FromBody:
 		return c.bodyHash(d, s.except)
 	case FromSignedID:
-		if sc := c.deciding(d.Header); sc != nil {
+		if sc, _, _ := c.deciding(d); sc != nil {
 			return headerValue(d.Header, sc.idHeader)
 		}
+	case FromMethod:
+		return d.Method
+	case FromMediaType:
+		return mediaType(d.Header)
 	}
 	return ""
+}
+
+// mediaType is the Content-Type in lower case, without parameters; empty if there is none or a broken one.
+func mediaType(h http.Header) string {
+	t, _, err := mime.ParseMediaType(headerValue(h, "Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+// form is the raw body if it is a form, else empty.
+func (c *Compiled) form(d *Delivery) string {
+	if mediaType(d.Header) != "application/x-www-form-urlencoded" {
+		return ""
+	}
+	r := c.reading(d)
+	if !r.formDone {
+		r.formDone = true
+		if body, ok := c.plain(d); ok {
+			r.form = string(body)
+		}
+	}
+	return r.form
 }
 
 // values are the values of all JSON paths of the provider, read in one pass.

@@ -20,8 +20,9 @@ type Spec struct {
 
 	// Methods are the HTTP methods of a delivery, default POST.
 	Methods []string
-	// Schemes are the signature schemes. The first whose signature header is present decides, together with those that
-	// use the same header; there is no falling back from a present header to another. None: deliveries can't be verified.
+	// Schemes are the signature schemes. The first whose signature is present and whose conditions hold decides, together
+	// with those of the same signature whose conditions hold as well; there is no falling back from a signature that is
+	// present to another. None: deliveries can't be verified.
 	Schemes []Scheme
 	// Tolerance is the largest accepted difference between a signed timestamp and now, in both directions. Zero: 5 minutes.
 	Tolerance time.Duration
@@ -33,6 +34,10 @@ type Spec struct {
 	Fallbacks [][]Part
 	// EventType and Account are for logs and listings, never part of a key.
 	EventType, Account Part
+
+	// Batch is where the events are in deliveries that carry several, see [Compiled.Elements]. A delivery that is no batch
+	// has the identity above.
+	Batch *Batch
 
 	// Handshakes are requests that are no events: endpoint validations, challenges, pings without an ID.
 	Handshakes []Handshake
@@ -105,12 +110,27 @@ func (r Retry) OnStatus(status int) bool {
 	return false
 }
 
+// Batch describes deliveries that are arrays of events.
+type Batch struct {
+	// Paths are those of the elements, or of the arrays that hold them: $, $.events, or through arrays of arrays
+	// $.entry[*].changes[*].value.messages[*]. An item of an array on the way that leads to no element by any path is
+	// an element itself: it must not get lost among those that are known.
+	Paths []string
+	// EventID are the parts that together name an element's event. JSON paths start at the element, body is the
+	// element's bytes; headers and the query are the delivery's.
+	EventID []Part
+	// Fallbacks are whole identities of an element, as in [Spec.Fallbacks].
+	Fallbacks [][]Part
+	// EventType and Account are the element's.
+	EventType, Account Part
+}
+
 // Handshake describes a request that a provider sends to check the endpoint. It is passed on without a claim.
 type Handshake struct {
 	// Name is for logs, url_verification say.
 	Name string
-	// Signed says that the provider signs it as it signs events. An unsigned one must describe its whole body, by
-	// EmptyBody or Body: everybody can send it.
+	// Signed says that the provider signs it as it signs events, or by a scheme with OnlyHandshakes. An unsigned one must
+	// describe its whole body, by EmptyBody or Body: everybody can send it.
 	Signed bool
 	// Method is its HTTP method, default POST.
 	Method string
@@ -118,7 +138,27 @@ type Handshake struct {
 	When []Condition
 	// EmptyBody demands a body of no bytes.
 	EmptyBody bool
+	// EmptyBatch demands a batch without elements.
+	EmptyBatch bool
 	// Body is a regular expression that the whole body must match. Empty: any body.
+	Body string
+	// Answer is what the provider expects, where a secret is all that is needed for it; see [Compiled.AnswerHandshake].
+	Answer *Answer
+}
+
+// Answer is the answer to a handshake. In Body and in the values of Header stand {header:<name>}, {json:<path>}, {form:<field>} and
+// {query:<name>} for what the handshake says, {mac:json:<path>} and so on for its MAC with the secret, made and encoded as the
+// provider's first HMAC scheme does, and {key_name} for the secret's name. Any other brace is text. In a body of JSON the values are
+// escaped. If one is missing, there is no answer.
+//
+// An unsigned handshake that is answered with a MAC needs a condition with a Pattern on what the MAC is of: anybody could have
+// whole deliveries signed.
+type Answer struct {
+	// Status is the HTTP status, default 200.
+	Status int
+	// Header are header fields. The default Content-Type of a body is text/plain, or JSON where the body is an object.
+	Header map[string]string
+	// Body is the body.
 	Body string
 }
 
@@ -126,10 +166,14 @@ type Handshake struct {
 type Condition struct {
 	Source Source
 	Equals []string
+	// Pattern is a regular expression that the whole value must match. Empty: any value.
+	Pattern string
+	// Absent turns it around: the source must be missing.
+	Absent bool
 }
 
-// Sample is an example event. In the values of Header and in Body {event_id} stands for the ID, {unix} for the time in seconds and
-// {rfc3339} for the time in that format.
+// Sample is an example event. In the values of Header and in Body {event_id} stands for the ID, {event_number} for the ID where it is a
+// number, {unix} and {unix_ms} for the time in seconds and milliseconds, and {rfc3339} for the time in that format.
 type Sample struct {
 	Header map[string]string
 	Body   string

@@ -8,6 +8,9 @@ import (
 // maxUnix is the last second of the year 9999, the largest timestamp that is accepted.
 const maxUnix = 253402300799
 
+// minUnixMS is from where on a number counts milliseconds, if it may count either: 1973 in them, 5138 in seconds.
+const minUnixMS = 100_000_000_000
+
 // timestamp returns the timestamp's text as the provider signed it, empty for a scheme without one.
 func (c *Compiled) timestamp(d *Delivery, s *scheme, value string) (string, error) {
 	if s.timestamp == nil {
@@ -19,6 +22,8 @@ func (c *Compiled) timestamp(d *Delivery, s *scheme, value string) (string, erro
 		text = d.Header[s.timeHeader][0] // checked
 	case FromJSON:
 		text = c.values(d)[s.timeSlot]
+	case FromForm:
+		text = lastField(c.form(d), s.timestamp.Name)
 	case FromElement:
 		n := 0
 		for e := s.elements(value); ; {
@@ -82,7 +87,9 @@ func parseTimestamp(format, text string) (at time.Time, precision time.Duration,
 	case err != nil:
 	case format == FormatUnix && n <= maxUnix:
 		return time.Unix(n, 0), time.Second, true
-	case format == FormatUnixMS && n <= maxUnix*1000:
+	case format == FormatUnixAuto && n < minUnixMS:
+		return time.Unix(n, 0), time.Second, true
+	case (format == FormatUnixMS || format == FormatUnixAuto) && n <= maxUnix*1000:
 		return time.UnixMilli(n), time.Millisecond, true
 	}
 	return at, 0, false
@@ -90,7 +97,7 @@ func parseTimestamp(format, text string) (at time.Time, precision time.Duration,
 
 func formatTimestamp(format string, at time.Time) string {
 	switch format {
-	case FormatUnixMS:
+	case FormatUnixMS, FormatUnixAuto:
 		return strconv.FormatInt(at.UnixMilli(), 10)
 	case FormatRFC3339:
 		return at.UTC().Format(time.RFC3339Nano)

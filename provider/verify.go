@@ -1,10 +1,14 @@
 package provider
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/hmac"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"strings"
 	"time"
@@ -12,28 +16,58 @@ import (
 
 // CheckHeaders refuses what headers alone can refuse, before a body is read: a signature header that is absent, repeated, empty
 // or too long, an absent or repeated header that is signed with the body, and a mixture of header families. A provider
-// without schemes passes. The error wraps [ErrSignature].
+// without schemes passes, and so does what only the body or the method can tell: a signature that may be in the body, or an
+// unsigned handshake that the provider may send. The error wraps [ErrSignature].
 func (c *Compiled) CheckHeaders(h http.Header) error {
-	if len(c.schemes) == 0 {
-		return nil
+	d := &Delivery{Header: h}
+	known := false
+	for _, s := range c.schemes {
+		switch {
+		case s.onlyHandshakes:
+			continue
+		case s.signature != nil:
+			return nil
+		case !s.sent(h):
+			continue
+		}
+		known = true
+		holds, sure := c.holdInHead(d, s.when)
+		if !sure {
+			return nil
+		}
+		if holds {
+			return c.checkLead(h, s)
+		}
 	}
-	_, err := c.lead(h)
-	return err
+	switch {
+	case len(c.schemes) == 0, c.maybeHandshake(d):
+		return nil
+	case known:
+		return ErrSchemeUnknown
+	}
+	return ErrSignatureMissing
 }
 
-// lead is the first scheme whose signature header is present, its headers checked.
-func (c *Compiled) lead(h http.Header) (*scheme, error) {
-	s := c.deciding(h)
-	if s == nil || len(h[s.header]) == 0 {
-		return nil, ErrSignatureMissing
+// lead is the deciding scheme, its headers checked.
+func (c *Compiled) lead(d *Delivery) (*scheme, error) {
+	s, signed, known := c.deciding(d)
+	switch {
+	case signed:
+		return s, c.checkLead(d.Header, s)
+	case known:
+		return nil, ErrSchemeUnknown
 	}
+	return nil, ErrSignatureMissing
+}
+
+func (c *Compiled) checkLead(h http.Header, s *scheme) error {
 	if err := s.check(h); err != nil {
-		return nil, err
+		return err
 	}
 	if c.mixed(h, s) {
-		return nil, ErrFamiliesMixed
+		return ErrFamiliesMixed
 	}
-	return s, nil
+	return nil
 }
 
 // Verify checks the signature over the raw body: any key may match any of the header's signatures. A signed timestamp may be up to
@@ -43,20 +77,20 @@ func (c *Compiled) Verify(d *Delivery, keys []Key, now time.Time, tolerance time
 	if len(c.schemes) == 0 {
 		return ErrNoScheme
 	}
-	lead, err := c.lead(d.Header)
+	lead, err := c.lead(d)
 	if err != nil {
 		return err
 	}
 	result := ErrNoKey
 	for i, s := range c.schemes {
-		if s.header != lead.header {
+		if s.place != lead.place || s != lead && !c.applies(s, d) {
 			continue
 		}
 		err := c.verify(d, i, keys, now, tolerance)
 		if err == nil {
 			return nil
 		}
-		// Several schemes share the header: what the one that got furthest says is the most telling.
+		// Several schemes share the place: what the one that got furthest says is the most telling.
 		if result == ErrNoKey || result == ErrSignatureMalformed && err != ErrNoKey {
 			result = err
 		}
@@ -67,38 +101,131 @@ func (c *Compiled) Verify(d *Delivery, keys []Key, now time.Time, tolerance time
 // verify checks a delivery by one scheme.
 func (c *Compiled) verify(d *Delivery, index int, keys []Key, now time.Time, tolerance time.Duration) error {
 	s := c.schemes[index]
-	if !c.anyKey(keys, index) {
+	var few [4]*key
+	fit := few[:0]
+	for i := range keys {
+		if k := keys[i].scheme(c, index); k != nil {
+			fit = append(fit, k)
+		}
+	}
+	if len(fit) == 0 && (s.claims == nil || d.JWKs == nil) {
 		return ErrNoKey
 	}
 	if err := s.check(d.Header); err != nil {
 		return err
 	}
-	value := d.Header[s.header][0]
-	if s.algorithm.kind == kindToken {
-		return c.verifyToken(s, value, keys, index)
+	if s.emptyBody && len(d.Body) > 0 {
+		return ErrBodyHash
 	}
-	timestamp, err := c.timestamp(d, s, value)
+	if s.pin != nil {
+		if fit = pinned(fit, c.value(d, s.pin)); len(fit) == 0 {
+			return ErrForeign
+		}
+	}
+	switch s.algorithm.kind {
+	case kindToken, kindBasic:
+		return s.verifyToken(s.text(c, d, 0), fit)
+	case kindJWT:
+		return c.verifyJWT(d, s, s.text(c, d, 0), fit, now, tolerance)
+	}
+	if s.bodyHash != nil && !hashMatches(lastField(d.Query, s.bodyHash.Name), d.Body) {
+		return ErrBodyHash
+	}
+	if s.each == nil {
+		ct := content{c: c, by: c, d: d, s: s}
+		return ct.verify(fit, now, tolerance)
+	}
+	r, err := c.batchOf(d, s.each)
 	if err != nil {
+		return ErrSignatureMissing
+	}
+	for i := range r.elements {
+		element := r.delivery(d, i)
+		ct := content{c: c, by: s.each.element, d: &element, s: s}
+		if err := ct.verify(fit, now, tolerance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify checks one signed content: a delivery or an element of it.
+func (ct *content) verify(keys []*key, now time.Time, tolerance time.Duration) error {
+	s := ct.s
+	var err error
+	if ct.timestamp, err = ct.c.timestamp(ct.d, s, s.text(ct.by, ct.d, 0)); err != nil {
 		return err
 	}
-	if err := s.checkAge(timestamp, now, tolerance); err != nil {
+	if err := s.checkAge(ct.timestamp, now, tolerance); err != nil {
 		return err
 	}
 	// Whatever can't be decoded is refused before the body is hashed.
-	if first := s.signatures(value); first.next() == nil {
+	decodable := false
+	for i := range s.texts() {
+		w := s.signatures(s.text(ct.by, ct.d, i))
+		if decodable = w.next() != nil; decodable {
+			break
+		}
+	}
+	if !decodable {
 		return ErrSignatureMalformed
 	}
-	if s.algorithm.kind == kindEd25519 {
-		return c.verifyEd25519(d, s, value, timestamp, keys, index)
+	var public *rsa.PublicKey
+	if s.certificate != nil {
+		if public, err = s.certificate.publicKey(ct.c, ct.d, now); err != nil {
+			return err
+		}
 	}
-	for i := range keys {
-		if k := keys[i].scheme(c, index); k != nil {
-			if ok, err := c.verifyHMAC(d, s, value, timestamp, k); ok || err != nil {
-				return err
-			}
+	first, second := s.urls(ct.d)
+	for _, ct.url = range [...]string{first, second} {
+		if ct.url == "" && second == "" && first != "" {
+			break
+		}
+		var ok bool
+		switch {
+		case s.algorithm.isMAC():
+			ok, err = ct.verifyMAC(keys)
+		case s.algorithm.kind == kindRSA:
+			ok, err = ct.verifyRSA(public, keys)
+		default:
+			ok, err = ct.verifyPublic(keys)
+		}
+		if ok || err != nil {
+			return err
+		}
+		if second == "" {
+			break
 		}
 	}
 	return ErrSignatureMismatch
+}
+
+// pinned are the keys whose text is the value.
+func pinned(keys []*key, value string) []*key {
+	got := sha256.Sum256([]byte(value))
+	out := keys[:0]
+	for _, k := range keys {
+		// Hashes have one length, so that comparing them doesn't tell the text's.
+		if want := sha256.Sum256([]byte(k.text)); value != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func bodySHA256(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}
+
+// hashMatches reports whether text is the body's SHA-256 in hex.
+func hashMatches(text string, body []byte) bool {
+	var want [sha256.Size]byte
+	if !decode(encodingHex, want[:], text) {
+		return false
+	}
+	got := sha256.Sum256(body)
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 func (k *Key) scheme(c *Compiled, index int) *key {
@@ -108,87 +235,125 @@ func (k *Key) scheme(c *Compiled, index int) *key {
 	return k.prepared[index]
 }
 
-func (c *Compiled) anyKey(keys []Key, index int) bool {
-	for i := range keys {
-		if keys[i].scheme(c, index) != nil {
-			return true
+func (ct *content) verifyMAC(keys []*key) (bool, error) {
+	for _, k := range keys {
+		if ok, err := ct.verifyKey(k); ok || err != nil {
+			return ok, err
 		}
 	}
-	return false
+	return false, nil
 }
 
-func (c *Compiled) verifyHMAC(d *Delivery, s *scheme, value, timestamp string, k *key) (bool, error) {
+func (ct *content) verifyKey(k *key) (bool, error) {
 	m := k.macs.Get().(*mac)
 	defer k.macs.Put(m)
-	if err := c.sum(d, s, timestamp, m); err != nil {
+	ct.secret = k.text
+	if err := ct.sum(m); err != nil {
 		return false, err
 	}
-	for all := s.signatures(value); ; {
-		signature := all.next()
-		if signature == nil {
-			return false, nil
-		}
-		if hmac.Equal(signature, m.sum) {
-			return true, nil
+	for i := range ct.s.texts() {
+		for all := ct.s.signatures(ct.s.text(ct.by, ct.d, i)); ; {
+			signature := all.next()
+			if signature == nil {
+				break
+			}
+			if hmac.Equal(signature, m.sum) {
+				return true, nil
+			}
 		}
 	}
+	return false, nil
 }
 
 // sum puts the MAC of the signed content into m.sum.
-func (c *Compiled) sum(d *Delivery, s *scheme, timestamp string, m *mac) error {
+func (ct *content) sum(m *mac) error {
 	m.Reset()
-	if err := c.each(d, s, timestamp, m.writeString, func(b []byte) { m.Write(b) }); err != nil {
+	if err := ct.each(m.writeString, func(b []byte) { m.Write(b) }); err != nil {
 		return err
 	}
 	m.sum = m.Sum(m.sum[:0])
 	return nil
 }
 
-func (c *Compiled) verifyEd25519(d *Delivery, s *scheme, value, timestamp string, keys []Key, index int) error {
-	message, err := c.message(d, s, timestamp)
+// verifyPublic checks by keys that are configured.
+func (ct *content) verifyPublic(keys []*key) (bool, error) {
+	message, err := ct.message()
 	if err != nil {
-		return err
+		return false, err
 	}
-	for all := s.signatures(value); ; {
+	digest := sha256.Sum256(message)
+	for all := ct.s.signatures(ct.s.text(ct.by, ct.d, 0)); ; {
 		signature := all.next()
 		if signature == nil {
-			return ErrSignatureMismatch
+			return false, nil
 		}
-		for i := range keys {
-			if k := keys[i].scheme(c, index); k != nil && ed25519.Verify(k.public, message, signature) {
-				return nil
+		for _, k := range keys {
+			if ct.s.algorithm.kind == kindECDSA && ecdsa.VerifyASN1(k.ecdsa, digest[:], signature) ||
+				ct.s.algorithm.kind == kindEd25519 && ed25519.Verify(k.public, message, signature) {
+				return true, nil
 			}
 		}
 	}
 }
 
-// message is the signed content in one piece, for algorithms that need it so. It is the body itself where nothing else is signed.
-func (c *Compiled) message(d *Delivery, s *scheme, timestamp string) ([]byte, error) {
-	if len(s.content) == 1 && s.content[0].kind == segmentBody {
-		return d.Body, nil
+// verifyRSA checks by the certificate's key; the keys are texts that may be signed.
+func (ct *content) verifyRSA(public *rsa.PublicKey, keys []*key) (bool, error) {
+	all := ct.s.signatures(ct.s.text(ct.by, ct.d, 0))
+	signature := all.next()
+	for _, k := range keys {
+		ct.secret = k.text
+		message, err := ct.message()
+		if err != nil {
+			return false, err
+		}
+		if rsa.VerifyPKCS1v15(public, ct.s.algorithm.digest, ct.s.algorithm.digestOf(message), signature) == nil {
+			return true, nil
+		}
+		if !ct.s.content.has(segmentSecret) {
+			break
+		}
 	}
-	out := make([]byte, 0, len(d.Body)+256)
-	err := c.each(d, s, timestamp,
+	return false, nil
+}
+
+// message is the signed content in one piece, for algorithms that need it so. It is the body itself where nothing else is signed.
+func (ct *content) message() ([]byte, error) {
+	if len(ct.s.content) == 1 && ct.s.content[0].kind == segmentBody {
+		return ct.d.Body, nil
+	}
+	out := make([]byte, 0, len(ct.d.Body)+256)
+	err := ct.each(
 		func(t string) { out = append(out, t...) },
 		func(b []byte) { out = append(out, b...) })
 	return out, err
 }
 
-func (c *Compiled) verifyToken(s *scheme, value string, keys []Key, index int) error {
+func (s *scheme) verifyToken(value string, keys []*key) error {
 	text, ok := strings.CutPrefix(value, s.prefix)
+	if s.algorithm.kind == kindBasic {
+		text, ok = basicCredentials(value)
+	}
 	if !ok || text == "" {
 		return ErrSignatureMalformed
 	}
 	// Hashes have one length, so that comparing them doesn't tell the token's.
 	got := sha256.Sum256([]byte(text))
 	match := 0
-	for i := range keys {
-		if k := keys[i].scheme(c, index); k != nil {
-			match |= subtle.ConstantTimeCompare(got[:], k.token[:])
-		}
+	for _, k := range keys {
+		match |= subtle.ConstantTimeCompare(got[:], k.token[:])
 	}
 	if match == 0 {
 		return ErrSignatureMismatch
 	}
 	return nil
+}
+
+// basicCredentials is user:password of an Authorization header.
+func basicCredentials(value string) (string, bool) {
+	scheme, encoded, ok := strings.Cut(value, " ")
+	if !ok || !strings.EqualFold(scheme, "Basic") {
+		return "", false
+	}
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimLeft(encoded, " "))
+	return string(decoded), err == nil
 }
