@@ -60,6 +60,7 @@ func (d *delivery) claim() (claim.ClaimOutcome, error) {
 	}
 	ctx, cancel := d.storeContext()
 	defer cancel()
+	ctx, step := d.step(ctx, spanClaim)
 	outcome, record, err := store.Claim(ctx, claim.Claim{
 		Key:        d.key,
 		Token:      d.token,
@@ -69,6 +70,7 @@ func (d *delivery) claim() (claim.ClaimOutcome, error) {
 		BodySHA256: d.digest,
 		OriginalID: d.originalID,
 	})
+	step.end(outcome.String(), err)
 	if err != nil {
 		return 0, err
 	}
@@ -118,6 +120,8 @@ func (d *delivery) wait(until time.Time) bool {
 		limit = left + time.Millisecond // by then the lease has run out, unless it was renewed
 	}
 	client := d.r.Context()
+	_, step := d.step(client, spanWait)
+	defer step.end("", nil)
 	d.h.metrics.waiting.Inc()
 	defer d.h.metrics.waiting.Dec()
 	if !d.shared.waiting.wait(client, d.key, limit, time.Duration(d.h.StoreTimeout)) {

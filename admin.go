@@ -26,6 +26,9 @@ func init() {
 const (
 	adminPath    = "/webhook_dedup/"
 	adminTimeout = 10 * time.Second // of one request to the admin API
+
+	noRecord  = "no record of " // how the answer about an unknown key begins
+	badCursor = "not one that an earlier page gave out under this configuration; begin again without it"
 )
 
 // adminAPI shows and forgets the events that the stores of the running configuration know. It is part of Caddy's admin
@@ -35,6 +38,7 @@ const (
 //	GET    /webhook_dedup/events/{key}
 //	DELETE /webhook_dedup/events/{key}?force=true
 //	GET    /webhook_dedup/stats
+//	GET    /webhook_dedup/deliveries?after=&limit=
 //
 // {key} is one percent-encoded segment.
 type adminAPI struct{}
@@ -65,16 +69,18 @@ func (a adminAPI) serve(w http.ResponseWriter, r *http.Request) error {
 		answer, err = a.list(ctx, r.URL.Query())
 	case path == "stats" && r.Method == http.MethodGet:
 		answer, err = a.stats(ctx)
+	case path == "deliveries" && r.Method == http.MethodGet:
+		answer, err = a.deliveries(r.URL.Query())
 	case isKey && (badKey != nil || key == "" || strings.Contains(segment, "/")):
 		err = apiError(http.StatusBadRequest, errors.New("the key must be one percent-encoded segment of the path"))
 	case isKey && r.Method == http.MethodGet:
 		answer, err = a.get(ctx, key)
 	case isKey && r.Method == http.MethodDelete:
 		answer, err = a.forget(ctx, key, r)
-	case path == "events" || path == "stats" || isKey:
+	case path == "events" || path == "stats" || path == "deliveries" || isKey:
 		err = apiError(http.StatusMethodNotAllowed, fmt.Errorf("%s is not allowed here", r.Method))
 	default:
-		err = apiError(http.StatusNotFound, fmt.Errorf("nothing here; there are %sevents and %sstats", adminPath, adminPath))
+		err = apiError(http.StatusNotFound, fmt.Errorf("nothing here; there are events, stats and deliveries below %s", adminPath))
 	}
 	if err != nil {
 		return err
@@ -141,7 +147,7 @@ func (adminAPI) list(ctx context.Context, parameters url.Values) (any, error) {
 	if q.Cursor != "" {
 		number, cursor, ok := strings.Cut(q.Cursor, ".")
 		if at, err = strconv.Atoi(number); !ok || err != nil || at < 0 || at >= len(handles) {
-			return nil, apiError(http.StatusBadRequest, errors.New("cursor: not one that an earlier page gave out"))
+			return nil, apiError(http.StatusBadRequest, errors.New("cursor: "+badCursor))
 		}
 		q.Cursor = cursor
 	}
@@ -221,7 +227,7 @@ func find(ctx context.Context, key string) (*storeHandle, claim.Record, error) {
 		}
 	}
 	return nil, claim.Record{}, apiError(http.StatusNotFound,
-		fmt.Errorf("no record of %q; a key looks like environment:provider:scope:event_id, and ?event_id= finds one by its last part", key))
+		fmt.Errorf(noRecord+"%q; a key looks like environment:provider:scope:event_id, and ?event_id= finds one by its last part", key))
 }
 
 // forget removes a record, so that the next delivery of the event is processed.
@@ -303,7 +309,7 @@ func storeStats(ctx context.Context, shared *sharedStore) (storeStatsJSON, claim
 	if err == nil {
 		started := time.Now()
 		err = store.Ping(ctx)
-		health.LatencyMS = float64(time.Since(started).Microseconds()) / 1000
+		health.LatencyMS = milliseconds(time.Since(started))
 	}
 	if err == nil {
 		stats, err = store.Stats(ctx)
@@ -349,7 +355,8 @@ func storeAPIError(handle *storeHandle, err error) error {
 	if errors.Is(err, claim.ErrArgument) {
 		return apiError(http.StatusBadRequest, err)
 	}
-	return apiError(http.StatusServiceUnavailable, fmt.Errorf("the %s store: %w", handle.name, err))
+	return apiError(http.StatusServiceUnavailable,
+		fmt.Errorf("the %s store failed: %w; see that it runs and that Caddy reaches it, then ask again", handle.name, err))
 }
 
 // Interface guards

@@ -14,8 +14,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
@@ -79,6 +77,8 @@ func (d *delivery) end() {
 	if counter, ok := d.h.metrics.deliveries[d.result]; ok {
 		counter.Inc()
 	}
+	d.trace()
+	d.note()
 	d.log()
 }
 
@@ -167,7 +167,7 @@ func (d *delivery) isHandshake() (handshake, signed bool) {
 // identify finds the event's ID and its key. The key stays empty where there is no ID and on_missing_id is pass.
 func (d *delivery) identify() *refusal {
 	identity, err := d.h.provider.Identify(&d.parsed)
-	d.eventType = identity.Type
+	d.eventType = shortened(identity.Type)
 	switch {
 	case err == nil:
 		d.eventID, d.originalID = eventID(identity.Parts)
@@ -254,55 +254,6 @@ func (d *delivery) placeholder(name string) (any, bool) {
 		return d.record.Attempts, true
 	}
 	return nil, false
-}
-
-// MarshalLogObject puts the same fields into the delivery's log line and into the access log.
-func (d *delivery) MarshalLogObject(enc zapcore.ObjectEncoder) error {
-	enc.AddString("provider", d.h.spec.ID)
-	enc.AddString("result", string(d.result))
-	if d.eventID != "" {
-		enc.AddString("event_id", d.eventID)
-		enc.AddString("event_type", d.eventType)
-		enc.AddString("key", d.key)
-	}
-	if d.record.Attempts > 0 {
-		enc.AddInt("attempt", d.record.Attempts)
-	}
-	return nil
-}
-
-// log writes the one line of the delivery and adds the same fields to the access log.
-func (d *delivery) log() {
-	if extra, ok := d.r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		extra.Set(zap.Object("webhook_dedup", d))
-	}
-	if d.result == "" || d.isPlain() {
-		return
-	}
-	logger := d.h.logger
-	if d.result.floods() {
-		logger = d.h.sampled
-	}
-	line := logger.Check(d.result.level(), "delivery")
-	if line == nil {
-		return
-	}
-	fields := []zap.Field{zap.Inline(d), zap.Duration("duration", time.Since(d.arrived))}
-	if d.status != 0 {
-		fields = append(fields, zap.Int("upstream_status", d.status), zap.Duration("upstream_duration", d.upstream))
-	}
-	if d.h.observes() {
-		fields = append(fields, zap.String("mode", modeObserve))
-	}
-	if d.cause != nil {
-		fields = append(fields, zap.Error(d.cause))
-	}
-	line.Write(fields...)
-}
-
-// logger names the event in every line about something out of the ordinary.
-func (d *delivery) logger() *zap.Logger {
-	return d.h.logger.With(zap.String("provider", d.h.spec.ID), zap.String("event_id", d.eventID), zap.String("key", d.key))
 }
 
 // storeContext bounds one operation of the store. A client that hangs up does not end it: what became of a claim would

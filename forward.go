@@ -47,7 +47,7 @@ func (d *delivery) run(res *response) (end outcome) {
 			end = outcome{status: http.StatusBadGateway, err: fmt.Errorf("a later handler panicked: %v", p), panicked: p, unknown: true}
 			if p != http.ErrAbortHandler {
 				end.status = http.StatusInternalServerError
-				d.h.logger.Error("panic in a later handler", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+				d.h.limited.Error("panic in a later handler", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 			} else {
 				end.err = errors.New("the application's answer was cut off")
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
 )
@@ -137,7 +136,10 @@ type Handler struct {
 	held     bool // a reference to the store
 	logger   *zap.Logger
 	metrics  *handlerMetrics
-	sampled  *zap.Logger // for results that somebody without a secret can cause at any rate
+	limited  *zap.Logger // for lines that an outage can repeat at any rate
+	sampled  *zap.Logger // for lines that somebody without a secret can
+	limits   map[result]*lineLimit
+	recent   *recent
 
 	tolerance      time.Duration
 	publicURLBase  string
@@ -192,9 +194,8 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // Provision sets the handler up. It touches no network and no file of the store.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
-	h.sampled = h.logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 100)
-	}))
+	h.limited, h.sampled = limited(h.logger, outageBurst), limited(h.logger, floodBurst)
+	h.limits = newResultLimits()
 	if err := h.configure(ctx); err != nil {
 		return h.located(err)
 	}
@@ -202,6 +203,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
 	h.metrics = newHandlerMetrics(h.Provider, h.Mode)
+	h.recent = recentOfProcess()
 	h.store.acquire()
 	h.held = true
 	h.app.use(h.store)

@@ -40,13 +40,17 @@ func (r result) level() zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// floods reports whether somebody without a secret, or an outage, can make deliveries end so at any rate.
-func (r result) floods() bool {
+// burst is how many lines a second one route writes about deliveries that ended so; 0 is without a bound. Those that
+// somebody without a secret can cause at any rate have the lowest one. A delivery that was processed never goes without
+// its line.
+func (r result) burst() int64 {
 	switch r {
-	case resultProcessed, resultDuplicate, resultFailed:
-		return false
+	case resultProcessed:
+		return 0
+	case resultDuplicate, resultFailed:
+		return outageBurst
 	}
-	return true
+	return floodBurst
 }
 
 // refusal is the module's own negative answer to a delivery.

@@ -120,7 +120,9 @@ func (d *delivery) complete(res *response, stored []byte) {
 	err := d.tryStore(func(store claim.Store) (err error) {
 		ctx, cancel := d.storeContext()
 		defer cancel()
+		ctx, step := d.step(ctx, spanComplete)
 		outcome, err = store.Complete(ctx, completion)
+		step.end(completeOutcomes[outcome], err)
 		return err
 	})
 	switch {
@@ -145,7 +147,9 @@ func (d *delivery) release(end outcome) {
 	err := d.tryStore(func(store claim.Store) error {
 		ctx, cancel := d.storeContext()
 		defer cancel()
-		_, err := store.Release(ctx, released)
+		ctx, step := d.step(ctx, spanRelease)
+		outcome, err := store.Release(ctx, released)
+		step.end(releaseOutcomes[outcome], err)
 		return err
 	})
 	switch {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what `make test` needs and this machine lacks: a C compiler (the race detector links C), redis-server and
-# Node.js. Debian and its relatives only; elsewhere it says what to install. Nothing it installs needs to run as a
+# Installs what `make test` needs and this machine lacks: a C compiler (the race detector links C), redis-server, Node.js
+# and Prometheus. Debian and its relatives only; elsewhere it says what to install. Nothing it installs is started as a
 # service: the tests start servers of their own on free ports.
 set -euo pipefail
 
@@ -11,12 +11,14 @@ have gcc || have clang || missing+=(gcc libc6-dev)
 have redis-server || missing+=(redis-server)
 have node || missing+=(nodejs)
 have npm || missing+=(npm)
+{ have prometheus && have promtool; } || missing+=(prometheus)
 
 if ((${#missing[@]})); then
 	if ! have apt-get; then
 		cat >&2 <<-END
 			make test needs what this machine lacks, and does not know its package manager.
-			Please install: a C compiler (gcc or clang), redis-server 6.2 or newer, Node.js 20 or newer with npm.
+			Please install: a C compiler (gcc or clang), redis-server 6.2 or newer, Node.js 20 or newer with npm,
+			Prometheus 2.42 or newer with promtool.
 			Missing here (as Debian calls it): ${missing[*]}
 		END
 		exit 1
@@ -30,6 +32,19 @@ if ((${#missing[@]})); then
 		as_root=(sudo)
 	fi
 	echo "installing ${missing[*]}"
+	# Debian starts a service as soon as it is installed, unless this file says that it is not allowed.
+	policy=/usr/sbin/policy-rc.d
+	if [[ ! -e $policy ]]; then
+		trap '"${as_root[@]}" rm -f "$policy"' EXIT
+		printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+		"${as_root[@]}" chmod 755 "$policy"
+	fi
 	"${as_root[@]}" apt-get update -q
 	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+	# Nor are they to start with the machine.
+	for service in redis-server prometheus; do
+		if [[ " ${missing[*]} " == *" $service "* ]] && have systemctl; then
+			"${as_root[@]}" systemctl disable --quiet "$service" || true
+		fi
+	done
 fi
