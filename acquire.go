@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
 )
+
+var errRefusedToken = errors.New("the store refused a fresh token")
 
 // verdict is what the claim has decided about a delivery.
 type verdict uint8
@@ -33,7 +33,7 @@ func (d *delivery) acquire() (verdict, *refusal) {
 			return verdictDuplicate, nil
 		}
 		sent := time.Now()
-		answer, err := d.claim()
+		answer, err := d.claim(&d.claimedEvent)
 		switch {
 		case err != nil:
 			return d.storeFailed(err)
@@ -42,7 +42,7 @@ func (d *delivery) acquire() (verdict, *refusal) {
 		case answer == claim.Granted || answer == claim.GrantedAgain:
 			return d.refreshStale(sent)
 		case answer == claim.Refused:
-			return d.storeFailed(errors.New("the store refused a fresh token"))
+			return d.storeFailed(errRefusedToken)
 		}
 		if d.h.inFlight == inFlightAccept {
 			return verdictAccepted, nil
@@ -53,39 +53,11 @@ func (d *delivery) acquire() (verdict, *refusal) {
 	}
 }
 
-func (d *delivery) claim() (claim.ClaimOutcome, error) {
-	store, err := d.shared.open()
-	if err != nil {
-		return 0, err
-	}
-	ctx, cancel := d.storeContext()
-	defer cancel()
-	ctx, step := d.step(ctx, spanClaim)
-	outcome, record, err := store.Claim(ctx, claim.Claim{
-		Key:        d.key,
-		Token:      d.token,
-		Lease:      time.Duration(d.h.Lease),
-		Keep:       d.h.keep,
-		EventType:  d.eventType,
-		BodySHA256: d.digest,
-		OriginalID: d.originalID,
-	})
-	step.end(outcome.String(), err)
-	if err != nil {
-		return 0, err
-	}
-	d.record = record
-	return outcome, nil
-}
-
 // storeFailed decides about a delivery whose claim has no answer. The claim may have been taken or may still be: its
 // token is released in the background, so that the provider's retry is not blocked by it.
 func (d *delivery) storeFailed(err error) (verdict, *refusal) {
 	d.cause = err
-	d.settleLater(&settlement{
-		until:   time.Now().Add(time.Duration(d.h.Lease)),
-		release: &claim.Release{Key: d.key, Token: d.token, Keep: d.h.keep},
-	})
+	d.releaseLater(&d.claimedEvent)
 	if d.h.OnStoreError == storeErrorPass {
 		return verdictUnguarded, nil
 	}
@@ -99,7 +71,7 @@ func (d *delivery) refreshStale(sent time.Time) (verdict, *refusal) {
 	}
 	ctx, cancel := d.storeContext()
 	defer cancel()
-	switch err := d.renew(ctx); {
+	switch err := d.renew(ctx, &d.claimedEvent); {
 	case err == nil:
 		return verdictGranted, nil
 	case isAnswer(err):
@@ -129,12 +101,4 @@ func (d *delivery) wait(until time.Time) bool {
 		return false
 	}
 	return client.Err() == nil
-}
-
-// settleLater hands what the store did not confirm to the background.
-func (d *delivery) settleLater(p *settlement) {
-	p.key, p.timeout, p.logger = d.key, time.Duration(d.h.StoreTimeout), d.logger()
-	if err := d.shared.background.add(p); err != nil {
-		p.logger.Error("an outcome could not be kept for the store; the event may be processed again", zap.Error(err))
-	}
 }

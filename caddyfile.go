@@ -58,6 +58,9 @@ func place(d *caddyfile.Dispenser) string {
 //		forward_key    <header>
 //		max_body       <size>
 //		max_response   <size>
+//		batch          whole | filter
+//		handshake      pass | answer
+//		certificate    <file>
 //		mode           enforce | observe
 //		store          <name> { … }
 //	}
@@ -108,7 +111,7 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 var subdirectives = []string{"secret", "signature", "tolerance", "public_url", "id", "scope", "ttl", "lease", "timeout", "in_flight",
 	"on_missing_id", "on_store_error", "store_timeout", "acknowledge", "duplicate", "forward_key", "max_body", "max_response",
-	"mode", "store"}
+	"batch", "handshake", "certificate", "mode", "store"}
 
 // unmarshalLine parses one subdirective. What only needs its own value is checked here, where the line is known.
 func (h *Handler) unmarshalLine(d *caddyfile.Dispenser, name string) (err error) {
@@ -162,6 +165,12 @@ func (h *Handler) unmarshalLine(d *caddyfile.Dispenser, name string) (err error)
 		err = parseSize(d, &h.MaxBody)
 	case "max_response":
 		err = parseSize(d, &h.MaxResponse)
+	case "batch":
+		err = parseWord(d, &h.Batch, batchWhole, batchFilter)
+	case "handshake":
+		err = parseWord(d, &h.Handshake, handshakePass, handshakeAnswer)
+	case "certificate":
+		err = oneArg(d, &h.Certificate)
 	case "mode":
 		err = parseWord(d, &h.Mode, modeEnforce, modeObserve)
 	case "store":

@@ -29,6 +29,12 @@ const (
 	storeErrorReject = "reject"
 	storeErrorPass   = "pass"
 
+	batchWhole  = "whole"
+	batchFilter = "filter"
+
+	handshakePass   = "pass"
+	handshakeAnswer = "answer"
+
 	modeEnforce = "enforce"
 	modeObserve = "observe"
 )
@@ -67,6 +73,12 @@ func (h *Handler) configure(ctx caddy.Context) error {
 	if h.ForwardKey != "" && !httpguts.ValidHeaderFieldName(h.ForwardKey) {
 		return fmt.Errorf("forward_key %q is no name of a header", h.ForwardKey)
 	}
+	h.certificates = certificates
+	if h.Certificate != "" {
+		if h.certificates, err = loadCertificate(h.Certificate); err != nil {
+			return err
+		}
+	}
 	own, err := loadStore(ctx, h, h.StoreRaw)
 	if err != nil {
 		return err
@@ -92,7 +104,7 @@ func (h *Handler) configureProvider() error {
 		spec.Schemes = []provider.Scheme{*h.Signature}
 	}
 	if len(h.ID) > 0 {
-		spec.EventID, spec.Fallbacks = h.ID, nil
+		spec.EventID, spec.Fallbacks, spec.Batch = h.ID, nil, nil
 	}
 	if h.provider, err = provider.Compile(spec); err != nil {
 		return fmt.Errorf("provider %s: %w", h.Provider, err)
@@ -142,6 +154,8 @@ func (h *Handler) configureTimes() error {
 
 func (h *Handler) configurePolicies() error {
 	setDefault(&h.Mode, modeEnforce)
+	setDefault(&h.Batch, batchWhole)
+	setDefault(&h.Handshake, handshakePass)
 	missingID := missingIDPass
 	if h.spec.BodyHashSafe {
 		missingID = missingIDHash
@@ -156,6 +170,8 @@ func (h *Handler) configurePolicies() error {
 		name, value string
 		allowed     []string
 	}{
+		{"batch", h.Batch, []string{batchWhole, batchFilter}},
+		{"handshake", h.Handshake, []string{handshakePass, handshakeAnswer}},
 		{"mode", h.Mode, []string{modeEnforce, modeObserve}},
 		{"on_missing_id", h.OnMissingID, []string{missingIDPass, missingIDHash, missingIDReject}},
 		{"on_store_error", h.OnStoreError, []string{storeErrorReject, storeErrorPass}},
@@ -163,6 +179,9 @@ func (h *Handler) configurePolicies() error {
 		if !slices.Contains(field.allowed, field.value) {
 			return fmt.Errorf("%s is %q; allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
 		}
+	}
+	if h.Batch == batchFilter && h.spec.Batch == nil {
+		return fmt.Errorf("batch filter: deliveries of %s carry one event each", h.Provider)
 	}
 	if err := h.configureInFlight(); err != nil {
 		return err

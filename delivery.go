@@ -2,10 +2,10 @@ package webhookdedup
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -15,7 +15,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
 )
 
@@ -30,20 +29,15 @@ type delivery struct {
 	next caddyhttp.Handler
 	repl *caddy.Replacer
 
-	body       *body
-	readable   *bodyReader // r.Body, for placeholders
-	parsed     provider.Delivery
-	eventID    string
-	originalID string
-	eventType  string
-	digest     [32]byte
+	body     *body
+	readable *bodyReader // r.Body, for placeholders
+	filtered *body       // what the application gets of a batch, where that is not all
+	parsed   provider.Delivery
 
-	shared    *sharedStore
-	key       string
-	token     claim.Token
-	record    claim.Record // as the claim's answer had it
-	completed bool
-	running   bool // counted among the runs
+	claimedEvent     // the one of a delivery that is no batch
+	elements     int // how many events a batch carries
+	shared       *sharedStore
+	running      bool // counted among the runs
 
 	result   result
 	cause    error
@@ -67,6 +61,9 @@ func (d *delivery) end() {
 	}
 	if d.body != nil {
 		d.body.release()
+	}
+	if d.filtered != nil {
+		d.filtered.release()
 	}
 	if d.shared != nil {
 		d.h.store.release()
@@ -124,18 +121,22 @@ func (d *delivery) readBody() *refusal {
 	d.readable = d.body.reader()
 	d.r.Body = d.readable
 	d.digest = digest(d.body.bytes())
-	d.parsed = provider.Delivery{
-		Method: d.r.Method,
-		URL:    d.h.publicURL(d.r),
-		Query:  originalURL(d.r).RawQuery,
-		Header: d.r.Header,
-		Body:   d.body.bytes(),
-		Placeholder: func(name string) (string, bool) {
-			return d.repl.GetString(name)
-		},
-		MaxDecoded: d.h.MaxBody,
-	}
+	d.parse(d.body.bytes())
 	return nil
+}
+
+// parse makes the delivery as the provider made it.
+func (d *delivery) parse(body []byte) {
+	d.parsed = provider.Delivery{
+		Method:       d.r.Method,
+		URL:          d.h.publicURL(d.r),
+		Query:        originalURL(d.r).RawQuery,
+		Header:       d.r.Header,
+		Body:         body,
+		Placeholder:  d.repl.GetString,
+		MaxDecoded:   d.h.MaxBody,
+		Certificates: d.h.certificates,
+	}
 }
 
 // unreadable tells why the body could not be read. What was read so far is put back in front of the rest, for observe
@@ -155,6 +156,43 @@ func (d *delivery) unreadable(live io.ReadCloser, err error) *refusal {
 		return refuse(resultTooLarge, http.StatusRequestEntityTooLarge, err)
 	}
 	return refuse(resultBadRequest, http.StatusBadRequest, fmt.Errorf("reading the body: %w", err))
+}
+
+// pass leaves a request that is no delivery to the later handlers, unless it is a handshake that the module answers.
+func (d *delivery) pass() error {
+	d.mark(resultPassed)
+	if d.h.Handshake == handshakeAnswer && !d.h.observes() {
+		d.parse(nil)
+		if answered := d.answerHandshake(); answered {
+			return nil
+		}
+	}
+	return d.next.ServeHTTP(d.w, d.r)
+}
+
+// handshake passes the provider's test of the endpoint on, or answers it.
+func (d *delivery) handshake() error {
+	if d.h.Handshake == handshakeAnswer && !d.h.observes() {
+		d.mark(resultPassed)
+		if d.answerHandshake() {
+			return nil
+		}
+	}
+	return d.forwardUnclaimed(resultPassed)
+}
+
+// answerHandshake reports whether the delivery was a handshake that could be answered.
+func (d *delivery) answerHandshake() bool {
+	var keys []provider.Key
+	if !d.h.SignatureOff {
+		keys, _ = d.h.secrets.forRequest(d.repl, d.h.provider) // what has no value for this request cannot answer either
+	}
+	status, header, body, ok := d.h.provider.AnswerHandshake(&d.parsed, keys)
+	if ok {
+		maps.Copy(d.w.Header(), header)
+		d.answer(status, body)
+	}
+	return ok
 }
 
 // isHandshake reports whether the delivery is the provider's test of the endpoint rather than an event, and whether
@@ -179,14 +217,16 @@ func (d *delivery) identify() *refusal {
 		d.cause = err
 		return nil
 	}
-	scope := d.h.Scope
-	if scope == "" {
-		scope = defaultScope(d.r)
-	} else {
-		scope = d.repl.ReplaceAll(scope, "")
-	}
-	d.key = d.h.key(scope, d.eventID).String()
+	d.key = d.h.key(d.scope(), d.eventID).String()
 	return nil
+}
+
+// scope tells the endpoint from others that are sent the same events.
+func (d *delivery) scope() string {
+	if d.h.Scope == "" {
+		return defaultScope(d.r)
+	}
+	return d.repl.ReplaceAll(d.h.Scope, "")
 }
 
 // refuse answers the delivery without asking the application. In observe mode the application is asked all the same.
@@ -254,10 +294,4 @@ func (d *delivery) placeholder(name string) (any, bool) {
 		return d.record.Attempts, true
 	}
 	return nil, false
-}
-
-// storeContext bounds one operation of the store. A client that hangs up does not end it: what became of a claim would
-// be unknown.
-func (d *delivery) storeContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(d.r.Context()), time.Duration(d.h.StoreTimeout))
 }

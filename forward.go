@@ -1,6 +1,7 @@
 package webhookdedup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
-
-	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
 )
 
 var errUnhandled = errors.New("no handler after webhook_dedup answered the request")
@@ -70,9 +68,9 @@ func (d *delivery) run(res *response) (end outcome) {
 // carries an Idempotency-Key by itself.
 func (d *delivery) detached(ctx context.Context) *http.Request {
 	request := d.r.WithContext(ctx)
-	if d.body != nil {
-		request.Body = d.body.reader()
-		request.ContentLength = int64(len(d.body.bytes()))
+	if body := cmp.Or(d.filtered, d.body); body != nil {
+		request.Body = body.reader()
+		request.ContentLength = int64(len(body.bytes()))
 		request.TransferEncoding = nil
 		request.Trailer = nil
 		if request.ContentLength == 0 {
@@ -155,62 +153,4 @@ func (d *delivery) tell(attempt int) {
 	if d.h.ForwardKey != "" {
 		d.r.Header.Set(d.h.ForwardKey, d.eventID)
 	}
-}
-
-// leaseKeeper renews a claim every third of its lease while the application works, but not for longer than a run may
-// take, so that a handler which ignores its timeout cannot block the event for ever.
-type leaseKeeper struct {
-	d      *delivery
-	until  time.Time
-	cancel context.CancelFunc
-	ctx    context.Context
-
-	mu      sync.Mutex // held during a renewal
-	timer   *time.Timer
-	stopped bool
-}
-
-func (d *delivery) keepLease() *leaseKeeper {
-	k := &leaseKeeper{d: d, until: time.Now().Add(time.Duration(d.h.Timeout))}
-	k.ctx, k.cancel = context.WithCancel(context.Background())
-	k.mu.Lock()
-	k.timer = time.AfterFunc(d.h.renewEvery(), k.renew)
-	k.mu.Unlock()
-	return k
-}
-
-func (k *leaseKeeper) renew() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.stopped || time.Now().After(k.until) {
-		return
-	}
-	again := k.d.h.renewEvery()
-	if err := k.d.renew(k.ctx); isAnswer(err) {
-		k.d.logger().Warn("the claim was lost while the application was processing the event; the run goes on", zap.Error(err))
-		return
-	} else if err != nil {
-		again /= 4 // there is time for several more before the lease runs out
-	}
-	k.timer.Reset(again)
-}
-
-// stop ends the renewals. When it returns none is under way and none will follow, so that the token's first Complete
-// or Release is the last word about it.
-func (k *leaseKeeper) stop() {
-	k.timer.Stop()
-	k.cancel()
-	k.mu.Lock()
-	k.stopped = true
-	k.mu.Unlock()
-}
-
-func (d *delivery) renew(ctx context.Context) error {
-	store, err := d.shared.open()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(d.h.StoreTimeout))
-	defer cancel()
-	return store.Renew(ctx, claim.Renewal{Key: d.key, Token: d.token, Lease: time.Duration(d.h.Lease), Keep: d.h.keep})
 }

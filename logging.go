@@ -112,6 +112,9 @@ func (d *delivery) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	if d.record.Attempts > 0 {
 		enc.AddInt("attempt", d.record.Attempts)
 	}
+	if d.elements > 0 {
+		enc.AddInt("elements", d.elements)
+	}
 	return nil
 }
 
@@ -152,6 +155,4 @@ func (d *delivery) log() {
 }
 
 // logger names the event in every line about something out of the ordinary.
-func (d *delivery) logger() *zap.Logger {
-	return d.h.limited.With(zap.String("provider", d.h.spec.ID), zap.String("event_id", d.eventID), zap.String("key", d.key))
-}
+func (d *delivery) logger() *zap.Logger { return d.loggerOf(&d.claimedEvent) }

@@ -118,6 +118,20 @@ type Handler struct {
 	// Default: 1048576
 	MaxResponse int64 `json:"max_response,omitempty"`
 
+	// What the application gets of a delivery that carries several events: `whole` forwards the untouched body, unless
+	// every event in it was processed before; `filter` forwards only the new ones, which breaks the provider's signature
+	// for an application that checks it itself. Only for providers that send arrays. Default: `whole`
+	Batch string `json:"batch,omitempty"`
+
+	// Who answers the provider's test of the endpoint (Slack's `url_verification`, Zoom's CRC, …): `pass` leaves it to the
+	// application, `answer` has the module do it where that takes only the secret. Default: `pass`
+	Handshake string `json:"handshake,omitempty"`
+
+	// A file with the provider's certificate chain in PEM, leaf first, for providers that sign with a certificate (AWS
+	// SNS, PayPal). Placeholders are allowed. Default: the certificate is fetched from the address that the delivery
+	// names, if that is the provider's, and kept
+	Certificate string `json:"certificate,omitempty"`
+
 	// `enforce`, or `observe`: everything is verified, claimed and recorded, but every delivery goes to the application
 	// and gets the application's answer. Default: `enforce`
 	Mode string `json:"mode,omitempty"`
@@ -148,6 +162,7 @@ type Handler struct {
 	inFlightStatus int
 	wait           time.Duration
 	acknowledged   statusSet
+	certificates   provider.CertificateSource
 	replayLimit    int64 // 0: duplicates are not answered with the stored response
 }
 
@@ -230,8 +245,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 	// Is it a delivery? What its head can tell is refused before its body is read.
 	if d.isPlain() {
-		d.mark(resultPassed)
-		return next.ServeHTTP(w, r)
+		return d.pass()
 	}
 	if refused := d.checkHead(); refused != nil {
 		return d.refuse(refused)
@@ -248,7 +262,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		}
 	}
 	if handshake {
-		return d.forwardUnclaimed(resultPassed)
+		return d.handshake()
+	}
+
+	// A batch carries several events, each claimed by itself.
+	if events, refused := d.split(); refused != nil {
+		return d.refuse(refused)
+	} else if events != nil {
+		return events.serve()
 	}
 
 	// Identify the event within its scope.
@@ -263,7 +284,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	verdict, refused := d.acquire()
 	switch verdict {
 	case verdictGranted:
-		return d.forwardClaimed()
+		return d.forwardClaimed(&d.claimedEvent)
 	case verdictDuplicate:
 		return d.answerDuplicate()
 	case verdictUnguarded:

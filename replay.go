@@ -41,7 +41,7 @@ func (d *delivery) storable(res *response) []byte {
 
 // answerDuplicate answers an event that was processed before, without asking the application.
 func (d *delivery) answerDuplicate() error {
-	d.reportChange()
+	d.reportChange(&d.claimedEvent)
 	if d.h.observes() {
 		return d.forwardUnclaimed(resultDuplicate)
 	}

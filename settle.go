@@ -5,49 +5,72 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
 )
 
-// forwardClaimed runs the application under the claim, records the outcome and answers with the application's own
+// forwardClaimed runs the application under the claims, records the outcome and answers with the application's own
 // response.
-func (d *delivery) forwardClaimed() error {
-	d.tell(d.record.Attempts)
-	d.reportChange()
-	d.h.metrics.inFlight.Inc()
-	defer d.h.metrics.inFlight.Dec()
-	lease := d.keepLease()
+func (d *delivery) forwardClaimed(claims ...*claimedEvent) error {
 	res := newResponse(d.w.Header(), d.h.MaxResponse)
 	defer res.free()
+	end := d.runClaimed(claims, res, d.streamTo)
+	return d.reply(end, res)
+}
+
+// runClaimed runs the application under the claims and records the outcome. stream gives the client of an answer that
+// is too long to be kept back: its record is written when that is noticed.
+func (d *delivery) runClaimed(claims []*claimedEvent, res *response, stream func(*response) http.ResponseWriter) outcome {
+	attempt := 1
+	for _, e := range claims {
+		attempt = max(attempt, e.record.Attempts)
+		d.reportChange(e)
+	}
+	d.tell(attempt)
+	d.h.metrics.inFlight.Inc()
+	defer d.h.metrics.inFlight.Dec()
+	lease := d.keepLeases(claims)
+	completed := false
+	complete := func(stored []byte) {
+		lease.stop()
+		forEach(claims, func(e *claimedEvent) { d.complete(e, res.status, stored) })
+		completed = true
+		d.mark(resultProcessed)
+	}
 	res.outgrown = func() http.ResponseWriter {
 		if d.h.acknowledges(res.status) {
-			lease.stop()
-			d.complete(res, nil)
-			d.mark(resultProcessed)
+			complete(nil)
 		} else {
 			d.mark(resultFailed)
 		}
-		return d.streamTo(res)
+		return stream(res)
 	}
 	started := time.Now()
 	end := d.run(res)
 	d.upstream, d.status, d.cause = time.Since(started), end.status, end.err
 	d.h.metrics.processing.Observe(d.upstream.Seconds())
+	switch {
+	case completed: // when the answer outgrew max_response
+		if end.unknown {
+			d.h.metrics.outcomeUnknown.Inc()
+		}
+	case end.err == nil && d.h.acknowledges(end.status):
+		complete(d.storable(res))
+	default:
+		lease.stop()
+		d.fail(claims, end, attempt)
+	}
+	return end
+}
+
+// fail gives the claims of a run back that did not acknowledge its events.
+func (d *delivery) fail(claims []*claimedEvent, end outcome, attempt int) {
+	d.h.metrics.failed(attempt)
+	forEach(claims, func(e *claimedEvent) { d.release(e, end.status) })
 	if end.unknown {
 		d.h.metrics.outcomeUnknown.Inc()
+		d.logger().Warn("the outcome is unknown: the application may have processed the event; a retry will run it again",
+			zap.Error(end.err))
 	}
-	lease.stop()
-	switch {
-	case d.completed: // when the answer outgrew max_response
-	case end.err == nil && d.h.acknowledges(end.status):
-		d.complete(res, d.storable(res))
-		d.mark(resultProcessed)
-	default:
-		d.h.metrics.failed(d.record.Attempts)
-		d.release(end)
-		d.mark(resultFailed)
-	}
-	return d.reply(end, res)
+	d.mark(resultFailed)
 }
 
 // forwardUnclaimed runs the application without a claim; nothing is recorded.
@@ -101,86 +124,4 @@ func (d *delivery) reply(end outcome, res *response) error {
 		res.send(d.w)
 	}
 	return nil
-}
-
-// complete records that the application has acknowledged the event, before the provider sees a byte of its answer.
-func (d *delivery) complete(res *response, stored []byte) {
-	d.completed = true
-	completion := claim.Completion{
-		Key:        d.key,
-		Token:      d.token,
-		TTL:        time.Duration(d.h.TTL),
-		Status:     res.status,
-		Response:   stored,
-		EventType:  d.eventType,
-		BodySHA256: d.digest,
-		OriginalID: d.originalID,
-	}
-	var outcome claim.CompleteOutcome
-	err := d.tryStore(func(store claim.Store) (err error) {
-		ctx, cancel := d.storeContext()
-		defer cancel()
-		ctx, step := d.step(ctx, spanComplete)
-		outcome, err = store.Complete(ctx, completion)
-		step.end(completeOutcomes[outcome], err)
-		return err
-	})
-	switch {
-	case err == nil && outcome == claim.WrittenAnew:
-		d.h.metrics.leaseLost.Inc()
-		d.logger().Warn("the store had lost the record while the application was processing the event; it was written again")
-	case err == nil:
-	case isAnswer(err):
-		d.h.metrics.leaseLost.Inc()
-		d.logger().Warn("the application acknowledged the event, but its claim had been lost; the event may have been processed twice",
-			zap.Error(err))
-	default:
-		d.logger().Error("the store failed after the application had acknowledged the event; the completion is retried", zap.Error(err))
-		d.settleLater(&settlement{until: time.Now().Add(completion.TTL), completion: &completion})
-	}
-	d.shared.waiting.wake(d.key)
-}
-
-// release gives the claim back, so that a waiting delivery or the provider's retry processes the event.
-func (d *delivery) release(end outcome) {
-	released := claim.Release{Key: d.key, Token: d.token, Keep: d.h.keep, Status: end.status}
-	err := d.tryStore(func(store claim.Store) error {
-		ctx, cancel := d.storeContext()
-		defer cancel()
-		ctx, step := d.step(ctx, spanRelease)
-		outcome, err := store.Release(ctx, released)
-		step.end(releaseOutcomes[outcome], err)
-		return err
-	})
-	switch {
-	case err == nil:
-	case isAnswer(err):
-		d.h.metrics.leaseLost.Inc()
-		d.logger().Warn("the event failed, and its claim had been lost", zap.Error(err))
-	default:
-		d.logger().Error("the store failed when the claim was to be released; the release is retried", zap.Error(err))
-		d.settleLater(&settlement{until: time.Now().Add(time.Duration(d.h.Lease)), release: &released})
-	}
-	if end.unknown {
-		d.logger().Warn("the outcome is unknown: the application may have processed the event; a retry will run it again",
-			zap.Error(end.err))
-	}
-	d.shared.waiting.wake(d.key)
-}
-
-func (d *delivery) tryStore(operation func(claim.Store) error) error {
-	store, err := d.shared.open()
-	if err != nil {
-		return err
-	}
-	return operation(store)
-}
-
-// reportChange warns of a redelivery whose body is not that of the first delivery.
-func (d *delivery) reportChange() {
-	first := d.record.BodySHA256
-	if first != ([32]byte{}) && first != d.digest {
-		d.h.metrics.payloadChanged.Inc()
-		d.logger().Warn("a redelivery of the event has another body than its first delivery")
-	}
 }
