@@ -13,6 +13,8 @@ const (
 	day  = 24 * time.Hour
 )
 
+//go:generate go run ./docgen ../docs/providers.md
+
 //go:embed samples
 var samples embed.FS
 
