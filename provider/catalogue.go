@@ -3,6 +3,7 @@ package provider
 import (
 	"embed"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -11,6 +12,8 @@ const (
 	hour = time.Hour
 	day  = 24 * time.Hour
 )
+
+//go:generate go run ./docgen ../docs/providers.md
 
 //go:embed samples
 var samples embed.FS
@@ -30,45 +33,75 @@ func anyFailure() []string { return []string{"3xx", "4xx", "5xx", "timeout"} }
 // serverFailure is what those retry that take a 4xx for an answer.
 func serverFailure() []string { return []string{"429", "5xx", "timeout"} }
 
+// numbered are the names with the numbers from first to last behind a prefix.
+func numbered(prefix string, first, last int) []string {
+	var names []string
+	for n := first; n <= last; n++ {
+		names = append(names, prefix+strconv.Itoa(n))
+	}
+	return names
+}
+
 // catalogue holds a function for each provider, so that nobody can change an entry that another one uses.
 var catalogue = []func() Spec{
+	adyen,
+	asana,
+	awsSNS,
 	bitbucket,
+	braintree,
 	calendly,
+	chargebee,
 	circleci,
 	clerk,
 	coinbaseCommerce,
+	contentful,
 	customerio,
 	discord,
+	docusign,
 	dropbox,
 	gethook,
 	github,
 	gitlab,
+	gocardless,
 	hookdeck,
+	hubspot,
 	intercom,
 	jira,
 	klaviyo,
 	lemonSqueezy,
+	line,
 	linear,
+	mailgun,
+	meta,
 	mollie,
 	mux,
 	openai,
 	paddle,
 	pagerduty,
+	paypal,
+	plaid,
+	postmark,
 	razorpay,
+	recurly,
 	resend,
 	sanity,
+	sendgrid,
 	sentry,
 	shopify,
 	slack,
+	square,
 	standardWebhooks,
 	stripe,
 	svix,
 	telegram,
+	trello,
+	twilio,
 	twitch,
 	typeform,
 	vercel,
 	woocommerce,
 	workos,
+	xero,
 	zendesk,
 	zoom,
 }

@@ -25,6 +25,7 @@ func slack() Spec {
 			Name:   "url_verification",
 			Signed: true,
 			When:   []Condition{{Source: Source{From: FromJSON, Name: "$.type"}, Equals: []string{"url_verification"}}},
+			Answer: &Answer{Body: "{json:$.challenge}"},
 		}},
 		Retry: Retry{
 			Automatic: true,
@@ -88,11 +89,13 @@ func discord() Spec {
 					{Source: Source{From: FromJSON, Name: "$.type"}, Equals: []string{"1"}},
 					{Source: Source{From: FromJSON, Name: "$.token"}},
 				},
+				Answer: &Answer{Body: `{"type":1}`},
 			},
 			{
 				Name:   "webhook event PING",
 				Signed: true,
 				When:   []Condition{{Source: Source{From: FromJSON, Name: "$.type"}, Equals: []string{"0"}}},
+				Answer: &Answer{Status: 204, Header: map[string]string{"Content-Type": "application/json"}},
 			},
 		},
 		Retry: Retry{

@@ -70,6 +70,7 @@ func dropbox() Spec {
 			Method:    "GET",
 			EmptyBody: true,
 			When:      []Condition{{Source: Source{From: FromQuery, Name: "challenge"}}},
+			Answer:    &Answer{Body: "{query:challenge}"},
 		}},
 		Retry: Retry{
 			Automatic: true,

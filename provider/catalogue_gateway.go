@@ -3,14 +3,16 @@ package provider
 import "time"
 
 func hookdeck() Spec {
-	hmac := func(header string) Scheme {
-		return Scheme{Algorithm: "hmac-sha256", Header: header, Encoding: encodingBase64}
-	}
 	return Spec{
-		ID:        "hookdeck",
-		Title:     "Hookdeck Event Gateway",
-		Docs:      "https://hookdeck.com/docs/authentication",
-		Schemes:   []Scheme{hmac("X-Hookdeck-Signature"), hmac("X-Hookdeck-Signature-2")},
+		ID:    "hookdeck",
+		Title: "Hookdeck Event Gateway",
+		Docs:  "https://hookdeck.com/docs/authentication",
+		Schemes: []Scheme{{
+			Algorithm: "hmac-sha256",
+			Header:    "X-Hookdeck-Signature",
+			Also:      []string{"X-Hookdeck-Signature-2"},
+			Encoding:  encodingBase64,
+		}},
 		EventID:   []Part{FromHeaders("X-Hookdeck-EventID")},
 		EventType: FromHeaders("X-Hookdeck-Source-Name"),
 		Account:   FromHeaders("X-Hookdeck-Destination-Name", "X-Hookdeck-Source-Name"),
@@ -29,7 +31,7 @@ func hookdeck() Spec {
 			"The original provider's headers come along; a delayed Stripe-Signature no longer passes its own tolerance, so verify Hookdeck's signature instead.",
 			"x-hookdeck-verified: false means that Hookdeck could not verify the source.",
 			"x-hookdeck-requestid names the request at the source, from which each connection makes an event of its own: it is no event ID.",
-			"x-hookdeck-signature-2, the signature with the other secret during a rotation, is looked at only where x-hookdeck-signature is absent: configure both secrets.",
+			"During a rotation x-hookdeck-signature-2 carries the signature with the other secret: either may match.",
 			"The number and the times of retries are the customer's choice: the ttl must fit them.",
 		},
 		Evidence: []string{

@@ -131,6 +131,7 @@ func pagerduty() Spec {
 			Name:   "pagey.ping",
 			Signed: true,
 			When:   []Condition{{Source: Source{From: FromJSON, Name: "$.event.event_type"}, Equals: []string{"pagey.ping"}}},
+			Answer: &Answer{Status: 202},
 		}},
 		Retry: Retry{
 			Automatic: true,

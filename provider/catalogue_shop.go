@@ -15,7 +15,7 @@ func woocommerce() Spec {
 		},
 		EventType:  FromHeaders("X-WC-Webhook-Topic"),
 		Account:    FromHeaders("X-WC-Webhook-Source"),
-		Handshakes: []Handshake{{Name: "ping", Body: `webhook_id=[0-9]+`}},
+		Handshakes: []Handshake{{Name: "ping", Body: `webhook_id=[0-9]+`, Answer: &Answer{Status: 200}}},
 		Retry: Retry{
 			Schedule: "none; the webhook is disabled after more than 5 failures in a row",
 		},

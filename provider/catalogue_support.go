@@ -71,6 +71,7 @@ func intercom() Spec {
 			Name:   "ping",
 			Signed: true,
 			When:   []Condition{{Source: Source{From: FromJSON, Name: "$.topic"}, Equals: []string{"ping"}}},
+			Answer: &Answer{Status: 200},
 		}},
 		Retry: Retry{
 			Automatic: true,

@@ -24,6 +24,7 @@ func twitch() Spec {
 			Name:   "webhook_callback_verification",
 			Signed: true,
 			When:   []Condition{{Source: Source{From: FromHeader, Name: messageType}, Equals: []string{"webhook_callback_verification"}}},
+			Answer: &Answer{Body: "{json:$.challenge}"},
 		}},
 		Retry: Retry{
 			Automatic: true,
@@ -78,6 +79,7 @@ func zoom() Spec {
 			Name:   "endpoint.url_validation",
 			Signed: true,
 			When:   []Condition{{Source: Source{From: FromJSON, Name: "$.event"}, Equals: []string{"endpoint.url_validation"}}},
+			Answer: &Answer{Body: `{"plainToken":"{json:$.payload.plainToken}","encryptedToken":"{mac:json:$.payload.plainToken}"}`},
 		}},
 		Retry: Retry{
 			Automatic: true,

@@ -7,7 +7,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -135,8 +137,8 @@ func (c *Compiled) certificate(from *Certificate) (*certificate, error) {
 	if out.url, err = c.source(from.URL); err != nil {
 		return nil, err
 	}
-	if from.Pattern == "" {
-		return nil, errors.New("pattern is empty, so anybody's certificate would do")
+	if !strings.HasPrefix(from.Pattern, "https://") {
+		return nil, errors.New("pattern must begin with https:// and pin the host, else anybody's certificate would do")
 	}
 	if out.pattern, err = whole(from.Pattern); err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
@@ -161,14 +163,19 @@ func whole(pattern string) (*regexp.Regexp, error) {
 
 // publicKey is the key of the certificate that d names.
 func (cert *certificate) publicKey(c *Compiled, d *Delivery, now time.Time) (*rsa.PublicKey, error) {
-	url := c.value(d, &cert.url)
-	if url == "" {
+	address := c.value(d, &cert.url)
+	if address == "" {
 		return nil, ErrContentMissing
 	}
-	if len(url) > maxCertificateURL || !cert.pattern.MatchString(url) || d.Certificates == nil {
+	if len(address) > maxCertificateURL || !cert.pattern.MatchString(address) || d.Certificates == nil {
 		return nil, ErrCertificate
 	}
-	chain, err := d.Certificates.Certificates(url)
+	// Whatever the pattern lets through: one that is read in another way by whoever fetches it is not.
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil || u.Port() != "" || u.Fragment != "" || u.String() != address {
+		return nil, ErrCertificate
+	}
+	chain, err := d.Certificates.Certificates(address)
 	if err != nil || chain == nil || !chain.named(cert.names) || !chain.trusted(now) {
 		return nil, ErrCertificate
 	}

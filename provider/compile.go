@@ -147,6 +147,9 @@ func (c *Compiled) identity(field string, parts []Part) ([]alternatives, error) 
 func (c *Compiled) alternatives(p Part) (alternatives, error) {
 	out := make(alternatives, len(p))
 	for i := range p {
+		if p[i].From == FromMethod || p[i].From == FromMediaType {
+			return nil, fmt.Errorf("source %s: is for conditions, allowed are %s", p[i].From, allSources)
+		}
 		var err error
 		if out[i], err = c.source(p[i]); err != nil {
 			return nil, err

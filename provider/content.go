@@ -204,12 +204,12 @@ func (c *Compiled) signedID(d *Delivery, s *scheme) string {
 	return c.value(d, &c.eventID[0][0])
 }
 
-// urls are the URLs that may have been signed.
-func (s *scheme) urls(d *Delivery) (first, second string) {
+// urls are the URLs that may have been signed; the second may be empty.
+func (s *scheme) urls(d *Delivery) [2]string {
 	if s.portVariants {
-		return d.URL, otherPort(d.URL)
+		return [2]string{d.URL, otherPort(d.URL)}
 	}
-	return d.URL, ""
+	return [2]string{d.URL}
 }
 
 // otherPort is the URL without its port, or with the default one if it has none; empty if it is no URL.

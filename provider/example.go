@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"encoding/base64"
 	"hash/fnv"
+	"html"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,8 +15,9 @@ import (
 )
 
 // Example returns a sample event with the ID, unsigned; see [Compiled.Sign]. The ID is the last part of the event's identity, and its only
-// one unless the provider's identities have several; where a hash of the body names the event, the body contains the ID. An entry of the catalogue has a realistic event; for a provider without one it is the
-// smallest that [Compiled.Identify] identifies.
+// one unless the provider's identities have several; where a hash of the body names the event, the body contains the ID. An entry of
+// the catalogue has a realistic event, a batch of one where it sends batches; for a provider without one it is the smallest that
+// [Compiled.Identify] identifies.
 func (s Spec) Example(id string, now time.Time) Delivery {
 	d := Delivery{Method: "POST", Header: make(http.Header)}
 	if len(s.Methods) > 0 {
@@ -27,7 +30,13 @@ func (s Spec) Example(id string, now time.Time) Delivery {
 	for name, value := range s.Sample.Header {
 		d.Header.Set(name, fill(value, id, now))
 	}
-	d.Body = []byte(fill(s.Sample.Body, s.escape(id), now))
+	body := s.Sample.Body
+	if before, rest, ok := strings.Cut(body, "{base64}"); ok {
+		inner, after, _ := strings.Cut(rest, "{/base64}")
+		encoded := base64.StdEncoding.EncodeToString([]byte(fill(inner, html.EscapeString(id), now)))
+		body = before + s.escape(encoded+"\n") + after
+	}
+	d.Body = []byte(fill(body, s.escape(id), now))
 	return d
 }
 

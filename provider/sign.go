@@ -37,7 +37,10 @@ func (c *Compiled) Sign(d *Delivery, secret string, now time.Time) error {
 				if err = c.sign(d, s, sign, secret, now); err == nil {
 					return nil
 				}
-				return fmt.Errorf("signing as %s: %w", c.spec.ID, err)
+				// A body without what the scheme signs is another scheme's.
+				if s.signature == nil {
+					return fmt.Errorf("signing as %s: %w", c.spec.ID, err)
+				}
 			}
 		}
 		if first == nil {

@@ -173,7 +173,8 @@ type Condition struct {
 }
 
 // Sample is an example event. In the values of Header and in Body {event_id} stands for the ID, {event_number} for the ID where it is a
-// number, {unix} and {unix_ms} for the time in seconds and milliseconds, and {rfc3339} for the time in that format.
+// number, {unix} and {unix_ms} for the time in seconds and milliseconds, and {rfc3339} for the time in that format. What stands
+// between {base64} and {/base64} in Body is encoded so, with a line break behind it.
 type Sample struct {
 	Header map[string]string
 	Body   string

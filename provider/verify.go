@@ -176,25 +176,22 @@ func (ct *content) verify(keys []*key, now time.Time, tolerance time.Duration) e
 			return err
 		}
 	}
-	first, second := s.urls(ct.d)
-	for _, ct.url = range [...]string{first, second} {
-		if ct.url == "" && second == "" && first != "" {
+	urls := s.urls(ct.d)
+	for i := range urls {
+		if ct.url = urls[i]; i > 0 && ct.url == "" {
 			break
 		}
-		var ok bool
-		switch {
-		case s.algorithm.isMAC():
-			ok, err = ct.verifyMAC(keys)
-		case s.algorithm.kind == kindRSA:
+		ok := false
+		switch s.algorithm.kind {
+		case kindRSA:
 			ok, err = ct.verifyRSA(public, keys)
-		default:
+		case kindECDSA, kindEd25519:
 			ok, err = ct.verifyPublic(keys)
+		default:
+			ok, err = ct.verifyMAC(keys)
 		}
 		if ok || err != nil {
 			return err
-		}
-		if second == "" {
-			break
 		}
 	}
 	return ErrSignatureMismatch

@@ -1,0 +1,25 @@
+// Command docgen writes docs/providers.md from the catalogue. Run it with go generate in the directory provider.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "docgen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("usage: docgen <file>")
+	}
+	before, err := os.ReadFile(args[0])
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(args[0], []byte(render(string(before))), 0o644)
+}
