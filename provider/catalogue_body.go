@@ -60,8 +60,14 @@ func adyen() Spec {
 		Title: "Adyen",
 		Docs:  "https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures",
 		Schemes: []Scheme{
-			{Algorithm: "hmac-sha256", Header: "HmacSignature", Encoding: encodingBase64, KeyEncoding: encodingHex}, // platforms, management
-			{
+			{ // platforms, management
+				Algorithm:   "hmac-sha256",
+				Header:      "HmacSignature",
+				When:        []Condition{{Source: Source{From: FromJSON, Name: "$.notificationItems[0].NotificationRequestItem.eventCode"}, Absent: true}},
+				Encoding:    encodingBase64,
+				KeyEncoding: encodingHex,
+			},
+			{ // classic
 				Algorithm:   "hmac-sha256",
 				Signature:   &Source{From: FromJSON, Name: item + "additionalData.hmacSignature"},
 				Each:        "$.notificationItems",
