@@ -37,6 +37,7 @@ func mailgun() Spec {
 		TTL: day,
 		Traps: []string{
 			"The body is not signed: whoever has seen one timestamp, token and signature can send any event with them, as long as the tolerance lasts.",
+			"A retry that kept its first timestamp would be stale: if such come, set tolerance 9h, at the price of the trap above.",
 			"Only the answer 200 counts; 406 refuses an event without retries.",
 			"Routes send forms; those with attachments are multipart/form-data, which is not read.",
 		},

@@ -209,6 +209,20 @@ func TestSecretTraps(t *testing.T) {
 			t.Errorf("%v: the header that is not signed decides", id)
 		}
 	})
+	t.Run("gitlab/an example signed with a signing token", func(t *testing.T) {
+		c := compile(t, lookup(t, "gitlab"))
+		d := example(c, "e1", now)
+		whsec := pairOf("svix")
+		if err := c.Sign(&d, whsec.sign, now); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Verify(&d, []provider.Key{key(t, c, whsec.verify)}, now, 0); err != nil {
+			t.Error(err)
+		}
+		if id := identity(t, c, &d); strings.Join(id, "|") != "e1" || d.Header.Get("Webhook-Id") != "e1" {
+			t.Error(id)
+		}
+	})
 	t.Run("discord/a private key is refused", func(t *testing.T) {
 		c := compile(t, lookup(t, "discord"))
 		if _, err := c.Key(strings.Repeat("ab", 64)); err == nil {
