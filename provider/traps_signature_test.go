@@ -93,6 +93,10 @@ var signatureTraps = []struct {
 	{"chargebee/another password", []string{"Authorization", "Basic " + b64([]byte("user:a pass"))}, provider.ErrSignatureMismatch},
 	{"postmark/a bearer is refused", []string{"Authorization", "Bearer " + b64([]byte("user:a pass: word"))}, provider.ErrSignatureMalformed},
 
+	{"openai/a signature without v1 is refused", []string{"Webhook-Id", "m1", "Webhook-Timestamp", seconds, "Webhook-Signature",
+		b64(sum(sha256.New, "0123456789abcdef01234567", "m1."+seconds+"."+trapBody))}, provider.ErrSignatureMalformed},
+	{"recurly/XML webhooks are not signed", []string{"Content-Type", "application/xml"}, provider.ErrSignatureMissing},
+
 	{"square/the public URL is signed", []string{"X-Square-HmacSha256-Signature", b64MAC("square", publicURL+trapBody)}, nil},
 	{"square/the proxied URL is refused", []string{"X-Square-HmacSha256-Signature", b64MAC("square", "http://legacy:8080/hooks/1"+trapBody)}, provider.ErrSignatureMismatch},
 	{"trello/the URL behind the body", []string{"X-Trello-Webhook", b64(sum(sha1.New, secretOf("trello"), trapBody+publicURL))}, nil},

@@ -150,6 +150,7 @@ var identityTraps = []struct {
 	{"stripe/two events for one change", nil, replace("1234567", "1234568"), false},
 	{"square/retry headers", nil, set("Square-Retry-Number", "2"), true},
 	{"telegram/one chat, two updates", nil, replace(`"update_id":1234567`, `"update_id":1234568`), false},
+	{"telegram/update_id is per bot, so bots need scopes of their own", nil, replace("/order", "/another"), true},
 	{"trello/the card is no event", nil, replace("1234567", "1234568"), false},
 	{"twilio/status callbacks of one SID", set("I-Twilio-Idempotency-Token", ""),
 		both(set("I-Twilio-Idempotency-Token", ""), replace("MessageStatus=delivered", "MessageStatus=read")), false},
