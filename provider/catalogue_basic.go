@@ -54,7 +54,7 @@ func postmark() Spec {
 		Account:   FromJSONPaths("$.ServerID"),
 		Retry: Retry{
 			Automatic: true,
-			Window:    636 * time.Minute,
+			Window:    38000 * time.Second,
 			Attempts:  11,
 			Schedule:  "bounces and inbound mail: 10 retries, after 1 minute up to 6 hours; all else after 1, 5 and 15 minutes",
 			On:        anyFailure(),

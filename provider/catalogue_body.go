@@ -37,6 +37,7 @@ func mailgun() Spec {
 		TTL: day,
 		Traps: []string{
 			"The body is not signed: whoever has seen one timestamp, token and signature can send any event with them, as long as the tolerance lasts.",
+			"A retry that kept its first timestamp would be stale: if such come, set tolerance 9h, at the price of the trap above.",
 			"Only the answer 200 counts; 406 refuses an event without retries.",
 			"Routes send forms; those with attachments are multipart/form-data, which is not read.",
 		},
@@ -60,8 +61,14 @@ func adyen() Spec {
 		Title: "Adyen",
 		Docs:  "https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures",
 		Schemes: []Scheme{
-			{Algorithm: "hmac-sha256", Header: "HmacSignature", Encoding: encodingBase64, KeyEncoding: encodingHex}, // platforms, management
-			{
+			{ // platforms, management
+				Algorithm:   "hmac-sha256",
+				Header:      "HmacSignature",
+				When:        []Condition{{Source: Source{From: FromJSON, Name: "$.notificationItems[0].NotificationRequestItem.eventCode"}, Absent: true}},
+				Encoding:    encodingBase64,
+				KeyEncoding: encodingHex,
+			},
+			{ // classic
 				Algorithm:   "hmac-sha256",
 				Signature:   &Source{From: FromJSON, Name: item + "additionalData.hmacSignature"},
 				Each:        "$.notificationItems",

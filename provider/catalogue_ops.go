@@ -83,21 +83,23 @@ func sentry() Spec {
 		EventType: Part{{From: FromHeader, Name: "Sentry-Hook-Resource"}, {From: FromJSON, Name: "$.action"}},
 		Account:   FromJSONPaths("$.installation.uuid"),
 		Retry: Retry{
-			Automatic: true,
-			Window:    hour,
-			Schedule:  "not documented",
-			On:        []string{"5xx", "timeout"},
+			// Internal integrations are the rule: what fails must not count on a retry.
+			Schedule: "published integrations: 3 retries, 5 minutes apart, after a 5xx or a timeout; all others, internal ones included: none",
 		},
 		TTL: day,
 		Traps: []string{
 			"Request-ID is made anew for each sending, a retry included: it never names an event.",
 			"Sentry-Hook-Timestamp is not signed.",
+			"Only published integrations are retried, and not after a 4xx: to an internal one a delivery that is refused is lost.",
 			"There is no event ID: the hash of the body stands in for it. An issue that is resolved, reopened and resolved again unchanged within the TTL may give the same bytes; where that matters set a shorter ttl.",
 		},
-		Evidence: []string{"getsentry/sentry, src/sentry/sentry_apps/api/serializers/app_platform_event.py at 10c5f04"},
+		Evidence: []string{
+			"getsentry/sentry, src/sentry/sentry_apps/api/serializers/app_platform_event.py at 10c5f04",
+			"getsentry/sentry, src/sentry/sentry_apps/tasks/sentry_apps.py at 000f94c: 3 retries, 5 minutes apart, not after a 4xx",
+			"getsentry/sentry, src/sentry/utils/sentry_apps/webhooks.py at 000127d: failures of integrations that are not published are dropped",
+		},
 		Unverified: []string{
-			"whether, when and on which answers Sentry retries",
-			"the response timeout",
+			"the response timeout, which is an option of the server",
 			"whether different events can have the same bytes",
 		},
 		Confidence: "medium",

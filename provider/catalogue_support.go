@@ -14,6 +14,8 @@ func zendesk() Spec {
 			Encoding:  encodingBase64,
 			Content:   "{timestamp}{body}",
 			Timestamp: &Timestamp{From: FromHeader, Name: "X-Zendesk-Webhook-Signature-Timestamp", Format: FormatRFC3339},
+			// It signs test requests and is published.
+			RefusedSecrets: []string{"dGhpc19zZWNyZXRfaXNfZm9yX3Rlc3Rpbmdfb25seQ=="},
 		}},
 		// Zendesk names none. It covers the retries, should they keep the first timestamp.
 		Tolerance: 65 * time.Minute,
@@ -30,7 +32,7 @@ func zendesk() Spec {
 		TTL:             day,
 		Traps: []string{
 			"Webhooks may be GET or DELETE requests with an empty body, which are signed and identified like any other.",
-			"Test requests from the admin centre are signed with a secret that Zendesk publishes: it must never be configured.",
+			"Test requests from the admin centre are signed with a secret that Zendesk publishes: it can't be configured.",
 			"The body is the account's own template, so nothing in it can name the event.",
 			"The header that names the event is not signed.",
 			"503 is retried only with Retry-After below 60 seconds.",

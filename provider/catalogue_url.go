@@ -96,7 +96,7 @@ func contentful() Spec {
 		Schemes: []Scheme{{
 			Algorithm: "hmac-sha256",
 			Header:    "X-Contentful-Signature",
-			Content:   "{method}\n{path}\n{signed_headers:" + signedHeaders + "}\n{body}",
+			Content:   "{method}\n{path_encoded}\n{signed_headers:" + signedHeaders + "}\n{body}",
 			Extended:  true,
 			Timestamp: &Timestamp{From: FromHeader, Name: "X-Contentful-Timestamp", Format: FormatUnixMS},
 		}},

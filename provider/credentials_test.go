@@ -37,7 +37,7 @@ var credentials = sync.OnceValue(func() map[string][2]keyPair {
 	return map[string][2]keyPair{
 		"adyen":             {same("44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"), same("00")},
 		"aws-sns":           {rsaPair("sns.amazonaws.com", topic), rsaPair("sns.amazonaws.com", topic)},
-		"braintree":         {same("public_key|private_key"), same("public_key|wrong")},
+		"braintree":         {same("integration_public_key|integration_private_key"), same("integration_public_key|wrong")},
 		"chargebee":         basic,
 		"clerk":             whsec,
 		"discord":           {ed25519Pair("0123456789abcdef0123456789abcdef"), ed25519Pair("fedcba9876543210fedcba9876543210")},

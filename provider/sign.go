@@ -16,7 +16,7 @@ import (
 
 // Sign signs d as the provider would, for tests and for sending samples: it sets the signature and, where it is a header or part of
 // one, the timestamp. A signature in the body replaces the one that is there; a body hash in the query is added to it and to the
-// URL. All else that is signed must be in d already. The first scheme that the secret fits and whose conditions d meets signs.
+// URL; a signed ID that is missing is the one that [Compiled.Identify] finds. All else that is signed must be in d already. The first scheme that the secret fits and whose conditions d meets signs.
 //
 // A scheme with public keys takes the private one: for ed25519 as KeyEncoding says, or its seed; for the others in PEM, PKCS #8 in
 // base64 or, for a JWT, as a JWK. In front of the PEM for an rsa scheme stands the secret that it signs or is pinned to. The
@@ -164,6 +164,12 @@ func (s *scheme) signRSA(secret string) (signer, error) {
 func (c *Compiled) sign(d *Delivery, s *scheme, sign signer, secret string, now time.Time) error {
 	if s.bodyHash != nil && s.claims == nil {
 		setQuery(d, s.bodyHash.Name, bodySHA256(d.Body))
+	}
+	if s.idHeader != "" && len(d.Header[s.idHeader]) == 0 {
+		// The ID stands elsewhere: in a header that is there whatever the scheme, say.
+		if id, err := c.Identify(d); err == nil {
+			d.Header[s.idHeader] = []string{id.Parts[len(id.Parts)-1]}
+		}
 	}
 	timestamp := ""
 	if t := s.timestamp; t != nil {
