@@ -245,20 +245,16 @@ func (b *batch) runRound(c claims, res *response) outcome {
 // keepOnly makes the body that the application gets: the elements of the granted events, and in the first round those
 // that have no ID. Where that is all it is the body as it came.
 func (b *batch) keepOnly(granted []*claimedEvent, first bool) error {
-	isGranted := make(map[*claimedEvent]bool, len(granted))
+	wanted := make(map[*claimedEvent]bool, len(granted))
 	for _, e := range granted {
-		isGranted[e] = true
+		wanted[e] = true
 	}
-	sent := make(map[*claimedEvent]bool, len(granted))
-	kept, err := b.h.provider.Filter(&b.parsed, func(i int) bool {
-		e := b.of[i]
-		if e == nil {
-			return first
-		}
-		again := sent[e] // of an event that is in the batch twice, the first element goes
-		sent[e] = true
-		return isGranted[e] && !again
-	})
+	keep := make([]bool, len(b.of))
+	for i, e := range b.of {
+		keep[i] = e == nil && first || wanted[e]
+		wanted[e] = false // of an event that is in the batch twice, the first element goes
+	}
+	kept, err := b.h.provider.Filter(&b.parsed, func(i int) bool { return keep[i] })
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (h *Handler) configureTimes() error {
 	if err != nil {
 		return err
 	}
-	setDefault(&h.TTL, caddy.Duration(max(h.spec.TTL, 2*h.spec.Retry.Window)))
+	setDefault(&h.TTL, caddy.Duration(h.spec.TTL)) // which is at least twice as long as the provider retries, unless its events repeat
 	setDefault(&h.Lease, caddy.Duration(defaultLease))
 	setDefault(&h.Timeout, caddy.Duration(defaultTimeout))
 	setDefault(&h.StoreTimeout, caddy.Duration(defaultStoreTimeout))

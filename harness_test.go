@@ -66,6 +66,11 @@ func start(t *testing.T, app *app, global, block string) *site {
 	s := &site{t: t, app: app, socket: filepath.Join(dir, "s"), log: filepath.Join(dir, "log")}
 	s.load(global, block)
 	t.Cleanup(func() {
+		if t.Failed() {
+			if b, err := os.ReadFile(s.log); err == nil {
+				t.Logf("the end of the log: %s", b[max(0, len(b)-4000):])
+			}
+		}
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
