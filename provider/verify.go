@@ -139,4 +139,3 @@ func (c *Compiled) verify(d *Delivery, index int, keys []Key, now time.Time, tol
 	}
 	return nil
 }
-
