@@ -41,6 +41,11 @@ func (c *Compiled) isHandshake(d *Delivery, h *handshake) bool {
 	return c.holdAll(d, h.when)
 }
 
+// handshakesDelivered reports whether a signed handshake may come by a method of deliveries.
+func (c *Compiled) handshakesDelivered() bool {
+	return slices.ContainsFunc(c.handshakes, func(h handshake) bool { return h.Signed && c.IsDelivery(h.Method) })
+}
+
 // maybeHandshake reports whether a request with d's headers can be an unsigned handshake.
 func (c *Compiled) maybeHandshake(d *Delivery) bool {
 	for i := range c.handshakes {

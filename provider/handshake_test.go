@@ -151,6 +151,27 @@ func TestUnsignedHandshakeHeaders(t *testing.T) {
 	}
 }
 
+// TestHandshakeScheme: a scheme for handshakes alone counts before the body is read if a handshake is delivered as an event is.
+func TestHandshakeScheme(t *testing.T) {
+	s := provider.Spec{ID: "acme", Schemes: []provider.Scheme{{Algorithm: "hmac-sha256", Header: "X-Sig"}, {Algorithm: "token", Header: "X-Token", OnlyHandshakes: true}},
+		Handshakes: []provider.Handshake{{Name: "h", Signed: true, When: when("json", "type", "ping")}}}
+	c := compile(t, s)
+	ping, event := delivery(`{"type":"ping"}`, "X-Token", "k"), delivery(`{"type":"event"}`, "X-Token", "k")
+	if err := c.CheckHeaders(ping.Header); err != nil {
+		t.Error(err)
+	}
+	if err := c.Verify(ping, []provider.Key{key(t, c, "k")}, now, 0); err != nil {
+		t.Error(err)
+	}
+	if err := c.Verify(event, []provider.Key{key(t, c, "k")}, now, 0); !errors.Is(err, provider.ErrSignatureMissing) {
+		t.Error(err)
+	}
+	s.Handshakes[0].Method = "GET"
+	if err := compile(t, s).CheckHeaders(ping.Header); !errors.Is(err, provider.ErrSignatureMissing) {
+		t.Error(err)
+	}
+}
+
 func TestEmptyBatchHandshake(t *testing.T) {
 	c := compile(t, provider.Spec{ID: "acme", Batch: &provider.Batch{Paths: []string{"$.events"}, EventID: []provider.Part{provider.FromJSONPaths("id")}},
 		Handshakes: []provider.Handshake{{Name: "empty", Signed: true, EmptyBatch: true}}})

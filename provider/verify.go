@@ -14,12 +14,15 @@ func (c *Compiled) CheckHeaders(h http.Header) error {
 	known := false
 	for _, s := range c.schemes {
 		switch {
-		case s.onlyHandshakes:
+		case s.onlyHandshakes && !c.handshakesDelivered():
 			continue
 		case s.signature != nil:
 			return nil
 		case !s.sent(h):
 			continue
+		}
+		if s.onlyHandshakes {
+			return nil // only the body tells
 		}
 		known = true
 		holds, sure := c.holdInHead(d, s.when)
@@ -139,4 +142,3 @@ func (c *Compiled) verify(d *Delivery, index int, keys []Key, now time.Time, tol
 	}
 	return nil
 }
-
