@@ -238,7 +238,7 @@ func (adminAPI) forget(ctx context.Context, key string, r *http.Request) (any, e
 	}
 	if record.State == claim.Processing && record.Remaining > 0 && r.URL.Query().Get("force") != "true" {
 		return nil, apiError(http.StatusConflict, errors.New(
-			"the event is being processed: forgotten now, its next delivery would be processed beside that run; wait for its end, or repeat with force=true"))
+			"the event is being processed: forgotten now, its next delivery would be processed beside that run; so that it may be processed twice; wait for its end, or repeat with force=true (--force on the command line)"))
 	}
 	shared := handle.acquire()
 	shared.background.forget(key) // or it would be written once more

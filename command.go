@@ -22,7 +22,7 @@ func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:      "webhook-dedup",
 		Usage:     "<command>",
-		Short:     "Tries out and tests the processing of webhooks",
+		Short:     "Tries out, tests and looks into the processing of webhooks",
 		CobraFunc: setUpCommand,
 	})
 }
@@ -39,6 +39,11 @@ var newSubcommands = []func() *cobra.Command{
 	newDemoCommand,
 	newSendCommand,
 	newProvidersCommand,
+	newInspectCommand,
+	newListCommand,
+	newForgetCommand,
+	newStatsCommand,
+	newWatchCommand,
 }
 
 func setUpCommand(cmd *cobra.Command) {
@@ -52,11 +57,22 @@ These commands show it at work, and test an endpoint that it guards:
   send        delivers a signed event to an endpoint, as often as you like, and checks that it ran once
   providers   tells what is known of each provider: signatures, event IDs, retries, traps
 
-Exit status: 0 all is as it should be; 1 it is not; 2 a flag, an argument or a file is wrong; 130
-interrupted.`
+These ask a running Caddy through its admin endpoint:
+
+  inspect     tells what is known of an event: whether it was processed, how often it ran and came
+  list        lists events
+  forget      removes the record of an event, so that its next delivery is processed
+  stats       counts events by provider and state, and says how the stores are
+  watch       shows deliveries as they come, with counts a second
+
+Exit status: 0 all is as it should be; 1 it is not, or there is no such event; 2 a flag, an argument
+or a file is wrong; 3 no admin endpoint answers, or its Caddy has no webhook_dedup; 4 a store failed;
+130 interrupted.`
 	cmd.Example = `  caddy webhook-dedup demo
   caddy webhook-dedup providers stripe
-  caddy webhook-dedup send --provider stripe --url http://localhost/stripe --copies 5`
+  caddy webhook-dedup send --provider stripe --url http://localhost/stripe --copies 5
+  caddy webhook-dedup inspect evt_1PgafmB7WZ01zgkW
+  caddy webhook-dedup list --state failed`
 	cmd.DisableFlagsInUseLine = true
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
 	// Without this, cobra would show the help for a mistyped command, and succeed.

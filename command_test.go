@@ -157,7 +157,7 @@ func TestCommandRefusesWrongUse(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"unknown command", []string{"sned"}, `no command "sned"; there are demo, providers, send`},
+		{"unknown command", []string{"sned"}, `no command "sned"; there are demo, forget, inspect, list, providers, send, stats, watch`},
 		{"demo with an argument", []string{"demo", "now"}, "takes flags only"},
 		{"no provider", []string{"send", "--url", "http://x/"}, "--provider is missing"},
 		{"no URL", []string{"send", "--provider", "stripe"}, "--url is missing"},
@@ -225,7 +225,7 @@ func TestCommandRefusesWithoutRepeatingWhatMayBeSecret(t *testing.T) {
 }
 
 func TestCommandHelp(t *testing.T) {
-	for _, name := range []string{"", "demo", "send", "providers"} {
+	for _, name := range []string{"", "demo", "send", "providers", "inspect", "list", "forget", "stats", "watch"} {
 		t.Run("help "+name, func(t *testing.T) {
 			got := runCommand(t, t.Context(), "", strings.Fields(name+" --help")...)
 			for _, want := range []string{"Exit status:", "Examples:", "caddy webhook-dedup"} {

@@ -90,8 +90,12 @@ func (s *site) tryLoad(global, block string) error {
 	if s.app != nil {
 		address = s.app.Listener.Addr().String()
 	}
+	admin := "admin off"
+	if strings.Contains(global, "admin ") {
+		admin = "" // the test has its own
+	}
 	text := fmt.Sprintf(`{
-		admin off
+		%s
 		auto_https off
 		persist_config off
 		grace_period 5s
@@ -111,7 +115,7 @@ func (s *site) tryLoad(global, block string) error {
 			output file %s.access
 		}
 		%s
-	}`, s.log, global, s.socket, s.log, strings.ReplaceAll(block, "{app}", address))
+	}`, admin, s.log, global, s.socket, s.log, strings.ReplaceAll(block, "{app}", address))
 	config, err := adapt(text)
 	if err != nil {
 		return err
