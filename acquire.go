@@ -56,11 +56,16 @@ func (d *delivery) acquire() (verdict, *refusal) {
 // storeFailed decides about a delivery whose claim has no answer. The claim may have been taken or may still be: its
 // token is released in the background, so that the provider's retry is not blocked by it.
 func (d *delivery) storeFailed(err error) (verdict, *refusal) {
+	if record, pending := d.shared.background.processed(d.key); pending {
+		d.releaseLater(&d.claimedEvent)
+		d.record = record
+		return verdictDuplicate, nil
+	}
 	d.cause = err
-	d.releaseLater(&d.claimedEvent)
 	if d.h.OnStoreError == storeErrorPass {
 		return verdictUnguarded, nil
 	}
+	d.releaseLater(&d.claimedEvent)
 	return verdictRefused, refuse(resultStoreError, http.StatusServiceUnavailable, err)
 }
 

@@ -18,6 +18,16 @@ func (h *Handler) advise() {
 	if h.DefinedAt != "" && slices.ContainsFunc(h.Secrets, func(s string) bool { return !placeholderPattern.MatchString(s) }) {
 		log.Warn("a secret stands literally in the configuration, where the admin API shows it; use {env.NAME} or {file./path}")
 	}
+	if h.secrets != nil {
+		for _, name := range h.secrets.unknown() {
+			log.Warn("a placeholder in a secret is not known at load; unless a directive such as map sets it, every delivery is refused",
+				zap.String("placeholder", name))
+		}
+	}
+	if h.replayLimit > h.MaxResponse {
+		log.Warn("duplicate replay is larger than max_response: longer responses are never stored",
+			zap.Int64("replay", h.replayLimit), zap.Int64("max_response", h.MaxResponse))
+	}
 	if ttl := time.Duration(h.TTL); ttl < retry.Window {
 		log.Warn("ttl is shorter than the provider retries: a late retry will be processed again",
 			zap.Duration("ttl", ttl), zap.Duration("retry_window", retry.Window))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -33,6 +34,9 @@ type settlement struct {
 
 	completion *claim.Completion // exactly one of these is set
 	release    *claim.Release
+	unknown    bool // the release is for a claim that may still be applied: that another holds the key ends nothing
+
+	attempting bool // an attempt is under way; the lock of background guards it
 }
 
 // attempt sends it once. It reports false where the store failed and it is worth another attempt.
@@ -46,7 +50,7 @@ func (p *settlement) attempt(store claim.Store) bool {
 		_, err = store.Release(ctx, *p.release)
 	}
 	switch {
-	case err != nil && !isAnswer(err):
+	case err != nil && !isAnswer(err), p.unknown && errors.Is(err, claim.ErrLeaseLost):
 		return false
 	case p.completion != nil && err != nil:
 		p.logger.Error("the application acknowledged the event, but its claim was lost while the store failed", zap.Error(err))
@@ -97,9 +101,16 @@ func (b *background) pendingCompletions() int {
 func (b *background) forget(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.completed[key]; p != nil {
-		delete(b.completed, key)
-		p.until = time.Time{}
+	p := b.completed[key]
+	if p == nil {
+		return
+	}
+	p.until = time.Time{}
+	delete(b.completed, key)
+	for p.attempting { // or it could write the record after it was forgotten
+		b.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		b.mu.Lock()
 	}
 }
 
@@ -116,19 +127,18 @@ func (b *background) add(p *settlement) error {
 		}
 		b.completed[p.key] = p
 		metrics().pending.Inc()
+		pendingWork.add()
 	}
 	b.queue = append(b.queue, p)
 	if !b.working {
 		b.working = true
 		b.shared.handle.acquire()
-		pendingWork.add()
 		go b.work()
 	}
 	return nil
 }
 
 func (b *background) work() {
-	defer pendingWork.done()
 	defer b.shared.handle.release()
 	pause := firstPause
 	for {
@@ -165,6 +175,7 @@ func (b *background) take() []*settlement {
 			}
 			continue
 		}
+		p.attempting = true
 		batch = append(batch, p)
 	}
 	if len(batch) == 0 {
@@ -175,19 +186,18 @@ func (b *background) take() []*settlement {
 
 // settle attempts all of batch at once and returns those that failed.
 func (b *background) settle(batch []*settlement) (failed []*settlement) {
-	store, err := b.shared.open()
-	if err != nil {
-		return batch
-	}
 	done := make([]bool, len(batch))
-	var attempts sync.WaitGroup
-	for i, p := range batch {
-		attempts.Go(func() { done[i] = p.attempt(store) })
+	if store, err := b.shared.open(); err == nil {
+		var attempts sync.WaitGroup
+		for i, p := range batch {
+			attempts.Go(func() { done[i] = p.attempt(store) })
+		}
+		attempts.Wait()
 	}
-	attempts.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, p := range batch {
+		p.attempting = false
 		if !done[i] {
 			failed = append(failed, p)
 			continue
@@ -204,6 +214,7 @@ func (b *background) over(p *settlement) {
 		return
 	}
 	metrics().pending.Dec()
+	pendingWork.done()
 	if b.completed[p.key] == p {
 		delete(b.completed, p.key)
 	}
@@ -222,7 +233,7 @@ type tracker struct {
 	idle chan struct{} // closed when n falls to 0; nil where nobody waits
 }
 
-// Runs at applications and background work of this process, whatever configuration they belong to. An HTTP/2 client
+// Runs at applications and pending completions of this process, whatever configuration they belong to. An HTTP/2 client
 // that has gone makes the HTTP server forget its run, so the module has to wait for it when the process exits.
 var runs, pendingWork tracker
 
@@ -261,17 +272,35 @@ func (t *tracker) wait(limit time.Duration) bool {
 	}
 }
 
+// exit bounds how long the process stays for what is under way, however many routes there are.
+var exit struct {
+	once  sync.Once
+	limit atomic.Int64 // the longest timeout of a route
+}
+
 // waitOnExit lets runs end and their outcome be recorded when the process is about to exit; on a reload they simply go
-// on.
-func waitOnExit(runLimit time.Duration, logger *zap.Logger) {
+// on. All routes wait together.
+func waitOnExit(logger *zap.Logger) {
 	if !caddy.Exiting() {
 		return
 	}
-	if !runs.wait(runLimit) {
-		logger.Warn("exiting although applications are still processing events; their claims will run out")
-	}
-	if !pendingWork.wait(exitSettleLimit) {
-		logger.Error("exiting although the store has not confirmed every outcome; those events may be processed again")
+	exit.once.Do(func() {
+		if !runs.wait(time.Duration(exit.limit.Load())) {
+			logger.Warn("exiting although applications are still processing events; their claims will run out")
+		}
+		if !pendingWork.wait(exitSettleLimit) {
+			logger.Error("exiting although the store has not confirmed every outcome; those events may be processed again")
+		}
+	})
+}
+
+// allowRun notes how long a run of a route may take.
+func allowRun(timeout time.Duration) {
+	for {
+		longest := exit.limit.Load()
+		if int64(timeout) <= longest || exit.limit.CompareAndSwap(longest, int64(timeout)) {
+			return
+		}
 	}
 }
 

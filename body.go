@@ -44,24 +44,21 @@ type body struct {
 	holders  atomic.Int32
 }
 
-// readBody reads r to its end, at most limit bytes, within the budget of all deliveries. On an error that is not the
-// client's fault what was read is still there (see rest).
+// readBody reads r to its end, at most limit bytes, within the budget of all deliveries. Memory is taken as bytes arrive:
+// what a client merely announces costs nothing. On an error what was read so far is still there.
 func readBody(r io.Reader, length, limit, budget int64) (*body, error) {
 	b := &body{buf: bodyBuffers.Get().(*bytes.Buffer)}
 	b.buf.Reset()
 	b.holders.Store(1)
-	want := int64(bodyBufferSize)
+	step := int64(bodyBufferSize)
 	if length >= 0 {
-		want = length
+		step = min(step, length)
 	}
-	if !reserve(want, budget) {
+	if max(length, 0)+buffered.Load() > budget || !reserve(step, budget) {
 		b.release()
 		return nil, errBufferFull
 	}
-	b.reserved = want
-	if length >= 0 {
-		b.buf.Grow(int(length) + bytes.MinRead)
-	}
+	b.reserved = step
 	chunk := io.LimitedReader{R: r}
 	for {
 		// One byte more than may come tells a body of exactly that size from a longer one.
@@ -75,10 +72,15 @@ func readBody(r io.Reader, length, limit, budget int64) (*body, error) {
 			return b, errBodyTooLarge
 		case size <= b.reserved:
 			return b, nil
-		case !reserve(b.reserved, budget):
+		}
+		step = b.reserved
+		if length > b.reserved {
+			step = min(step, length-b.reserved)
+		}
+		if !reserve(step, budget) {
 			return b, errBufferFull
 		}
-		b.reserved *= 2
+		b.reserved += step
 	}
 }
 

@@ -191,7 +191,10 @@ func oneArg(d *caddyfile.Dispenser, target *string) error {
 
 func parseWord(d *caddyfile.Dispenser, target *string, allowed ...string) error {
 	name := d.Val()
-	if !d.AllArgs(target) || !slices.Contains(allowed, *target) {
+	if !d.AllArgs(target) {
+		return d.Errf("%s takes one of %s", name, strings.Join(allowed, ", "))
+	}
+	if !slices.Contains(allowed, *target) {
 		return d.Errf("%s is %q; allowed are %s", name, *target, strings.Join(allowed, ", "))
 	}
 	return nil
@@ -353,7 +356,12 @@ func parseSignature(d *caddyfile.Dispenser) (scheme *provider.Scheme, off bool, 
 	}
 	scheme = &provider.Scheme{Algorithm: algorithm}
 	at := place(d)
+	seen := map[string]bool{}
 	for d.NextBlock(nesting) {
+		if seen[d.Val()] {
+			return nil, false, d.Errf("%s is given twice", d.Val())
+		}
+		seen[d.Val()] = true
 		switch name := d.Val(); name {
 		case "header":
 			err = oneArg(d, &scheme.Header)

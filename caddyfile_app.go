@@ -86,7 +86,12 @@ func (a *App) unmarshalProvider(d *caddyfile.Dispenser) error {
 		return d.Errf("provider %s is given twice", name)
 	}
 	own := new(OwnProvider)
+	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		if seen[d.Val()] && d.Val() != "id" {
+			return d.Errf("%s is given twice", d.Val())
+		}
+		seen[d.Val()] = true
 		if err := own.unmarshalLine(d, d.Val()); err != nil {
 			return err
 		}

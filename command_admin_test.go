@@ -182,7 +182,7 @@ func TestRecentDeliveriesAreBounded(t *testing.T) {
 	h := &Handler{recent: r}
 	h.spec.ID = "stripe"
 	for i := range 3 * maxRecent {
-		d := &delivery{h: h, result: resultProcessed, eventID: fmt.Sprint(i), r: httptest.NewRequest("POST", "/", nil)}
+		d := &delivery{h: h, result: resultProcessed, claimedEvent: claimedEvent{eventID: fmt.Sprint(i)}, r: httptest.NewRequest("POST", "/", nil)}
 		d.note()
 	}
 	answer := r.since(10, false, 100)

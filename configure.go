@@ -70,9 +70,13 @@ func (h *Handler) configure(ctx caddy.Context) error {
 	if h.publicURLBase, err = checkPublicURL(h.PublicURL); err != nil {
 		return err
 	}
-	if h.ForwardKey != "" && !httpguts.ValidHeaderFieldName(h.ForwardKey) {
-		return fmt.Errorf("forward_key %q is no name of a header", h.ForwardKey)
+	if err := h.checkForwardKey(); err != nil {
+		return err
 	}
+	if h.Scope != "" && caddy.NewReplacer().ReplaceKnown(h.Scope, "") == "" {
+		return fmt.Errorf("scope %q has no value: all endpoints would hide each other's events", h.Scope)
+	}
+	h.allow = h.allowedMethods()
 	h.certificates = certificates
 	if h.Certificate != "" {
 		if h.certificates, err = loadCertificate(h.Certificate); err != nil {
@@ -87,6 +91,35 @@ func (h *Handler) configure(ctx caddy.Context) error {
 		h.store = h.app.store
 	}
 	return nil
+}
+
+// checkForwardKey refuses names under which the event ID would change what else the request says.
+func (h *Handler) checkForwardKey() error {
+	if h.ForwardKey == "" {
+		return nil
+	}
+	name := http.CanonicalHeaderKey(h.ForwardKey)
+	taken := []string{"Host", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Connection", "Upgrade", "Te",
+		"Trailer", "Expect", "Authorization", "Cookie", resultHeader, keyHeader, attemptHeader}
+	for _, scheme := range h.spec.Schemes {
+		taken = append(taken, http.CanonicalHeaderKey(scheme.Header))
+	}
+	if !httpguts.ValidHeaderFieldName(h.ForwardKey) || slices.Contains(taken, name) {
+		return fmt.Errorf("forward_key %q; allowed is the name of a header that means nothing else, such as Idempotency-Key", h.ForwardKey)
+	}
+	h.ForwardKey = name
+	return nil
+}
+
+// allowedMethods is what a 405 tells the client.
+func (h *Handler) allowedMethods() string {
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"} {
+		if len(allowed) < 3 || h.provider.IsDelivery(method) {
+			allowed = append(allowed, method)
+		}
+	}
+	return strings.Join(allowed, ", ")
 }
 
 func (h *Handler) configureProvider() error {
@@ -238,6 +271,9 @@ func (h *Handler) configureAnswers() error {
 	setDefault(&h.Duplicate.Status, http.StatusOK)
 	if h.Duplicate.Status < 200 || h.Duplicate.Status > 299 {
 		return fmt.Errorf("duplicate status is %d; allowed are 200 to 299, because a provider retries on any other", h.Duplicate.Status)
+	}
+	if h.Duplicate.Body != "" && h.Duplicate.Status == http.StatusNoContent {
+		return errors.New("duplicate 204 takes no body")
 	}
 	setDefault(&h.Duplicate.MaxSize, int64(defaultReplaySize))
 	setDefault(&h.MaxBody, h.spec.MaxBody)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
 )
@@ -50,7 +51,7 @@ func (h *Handler) newDelivery(w http.ResponseWriter, r *http.Request, next caddy
 	d := &delivery{h: h, w: w, r: r, next: next, arrived: time.Now()}
 	d.repl, _ = r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	d.repl.Map(d.placeholder)
-	stripOwn(r.Header)
+	stripOwn(r.Header, h.ForwardKey)
 	return d
 }
 
@@ -93,6 +94,7 @@ func (d *delivery) isPlain() bool {
 // checkHead refuses what the request's head alone tells to be none of the provider's, before its body is read.
 func (d *delivery) checkHead() *refusal {
 	if !d.h.provider.IsDelivery(d.r.Method) {
+		d.w.Header().Set("Allow", d.h.allow)
 		return refuse(resultNotAllowed, http.StatusMethodNotAllowed, fmt.Errorf("%s is no method of a delivery", d.r.Method))
 	}
 	stripUpgrade(d.r.Header)
@@ -143,8 +145,10 @@ func (d *delivery) parse(body []byte) {
 // mode.
 func (d *delivery) unreadable(live io.ReadCloser, err error) *refusal {
 	if d.body != nil {
-		start := bytes.Clone(d.body.bytes())
-		d.r.Body = rest{io.MultiReader(bytes.NewReader(start), live), live}
+		if d.h.observes() {
+			start := bytes.Clone(d.body.bytes())
+			d.r.Body = rest{io.MultiReader(bytes.NewReader(start), live), live}
+		}
 		d.body.release()
 		d.body = nil
 	}
@@ -212,8 +216,9 @@ func (d *delivery) identify() *refusal {
 	case d.h.OnMissingID == missingIDReject:
 		return refuse(resultMissingID, http.StatusBadRequest, err)
 	case d.h.OnMissingID == missingIDHash:
-		d.eventID = hashedID(d.body.bytes())
-	default:
+		d.eventID = d.h.provider.BodyHash(&d.parsed) // empty where the body is: that tells no event from another
+	}
+	if d.eventID == "" {
 		d.cause = err
 		return nil
 	}
@@ -226,7 +231,12 @@ func (d *delivery) scope() string {
 	if d.h.Scope == "" {
 		return defaultScope(d.r)
 	}
-	return d.repl.ReplaceAll(d.h.Scope, "")
+	scope := d.repl.ReplaceAll(d.h.Scope, "")
+	if scope == "" {
+		d.h.limited.Error("scope has no value for this request; the host and path are used instead", zap.String("scope", d.h.Scope))
+		return defaultScope(d.r)
+	}
+	return scope
 }
 
 // refuse answers the delivery without asking the application. In observe mode the application is asked all the same.

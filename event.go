@@ -60,16 +60,7 @@ func (d *delivery) renew(ctx context.Context, e *claimedEvent) error {
 
 // complete records that the application has acknowledged the event, before the provider sees a byte of its answer.
 func (d *delivery) complete(e *claimedEvent, status int, stored []byte) {
-	completion := claim.Completion{
-		Key:        e.key,
-		Token:      e.token,
-		TTL:        time.Duration(d.h.TTL),
-		Status:     status,
-		Response:   stored,
-		EventType:  e.eventType,
-		BodySHA256: e.digest,
-		OriginalID: e.originalID,
-	}
+	completion := d.completion(e, status, stored)
 	var outcome claim.CompleteOutcome
 	err := d.tryStore(func(store claim.Store) (err error) {
 		ctx, cancel := d.storeContext()
@@ -95,6 +86,19 @@ func (d *delivery) complete(e *claimedEvent, status int, stored []byte) {
 	d.shared.waiting.wake(e.key)
 }
 
+func (d *delivery) completion(e *claimedEvent, status int, stored []byte) claim.Completion {
+	return claim.Completion{
+		Key:        e.key,
+		Token:      e.token,
+		TTL:        time.Duration(d.h.TTL),
+		Status:     status,
+		Response:   stored,
+		EventType:  e.eventType,
+		BodySHA256: e.digest,
+		OriginalID: e.originalID,
+	}
+}
+
 // release gives the claim back, so that a waiting delivery or the provider's retry processes the event. The status is
 // that of the application, 0 where it was not asked.
 func (d *delivery) release(e *claimedEvent, status int) {
@@ -114,7 +118,7 @@ func (d *delivery) release(e *claimedEvent, status int) {
 		d.loggerOf(e).Warn("the event failed, and its claim had been lost", zap.Error(err))
 	default:
 		d.loggerOf(e).Error("the store failed when the claim was to be released; the release is retried", zap.Error(err))
-		d.releaseLater(e)
+		d.settleLater(e, &settlement{until: time.Now().Add(time.Duration(d.h.Lease)), release: &released})
 	}
 	d.shared.waiting.wake(e.key)
 }
@@ -124,6 +128,7 @@ func (d *delivery) releaseLater(e *claimedEvent) {
 	d.settleLater(e, &settlement{
 		until:   time.Now().Add(time.Duration(d.h.Lease)),
 		release: &claim.Release{Key: e.key, Token: e.token, Keep: d.h.keep},
+		unknown: true,
 	})
 }
 

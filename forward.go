@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 	"go.uber.org/zap"
 )
 
@@ -36,9 +37,9 @@ func (d *delivery) run(res *response) (end outcome) {
 	runs.add()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.r.Context()), time.Duration(d.h.Timeout))
 	defer cancel()
-	request := d.detached(ctx)
+	request, upstream := d.detached(ctx)
 	defer func() {
-		if upstream, ok := request.Body.(*bodyReader); ok {
+		if upstream != nil {
 			upstream.abandon()
 		}
 		if p := recover(); p != nil {
@@ -64,21 +65,38 @@ func (d *delivery) run(res *response) (end outcome) {
 	return outcome{status: res.status}
 }
 
-// detached is the request as the application gets it. GetBody stays nil: with it, Go's transport resends a POST that
-// carries an Idempotency-Key by itself.
-func (d *delivery) detached(ctx context.Context) *http.Request {
+// detached is the request as the application gets it, and the reader of its body if it has one. GetBody stays nil: with
+// it, Go's transport resends a POST that carries an Idempotency-Key by itself.
+func (d *delivery) detached(ctx context.Context) (*http.Request, *bodyReader) {
 	request := d.r.WithContext(ctx)
-	if body := cmp.Or(d.filtered, d.body); body != nil {
-		request.Body = body.reader()
-		request.ContentLength = int64(len(body.bytes()))
-		request.TransferEncoding = nil
-		request.Trailer = nil
-		if request.ContentLength == 0 {
-			request.Body.Close()
-			request.Body = http.NoBody
+	body := cmp.Or(d.filtered, d.body)
+	if body == nil {
+		return request, nil
+	}
+	request.ContentLength = int64(len(body.bytes()))
+	request.TransferEncoding = nil
+	request.Trailer = nil
+	if request.ContentLength == 0 {
+		request.Body = http.NoBody
+		request.Header = hideIdempotencyKeys(request.Header)
+		return request, nil
+	}
+	reader := body.reader()
+	request.Body = reader
+	return request, reader
+}
+
+// hideIdempotencyKeys writes these headers in lower case, which means the same to the application. Go's transport looks
+// for them in their usual case, and resends a request without a body that has one.
+func hideIdempotencyKeys(h http.Header) http.Header {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, ok := h[name]; ok {
+			h = h.Clone()
+			delete(h, name)
+			h[strings.ToLower(name)] = values
 		}
 	}
-	return request
+	return h
 }
 
 // errorStatus is the status that stands for the error of a later handler: never one that says success.
@@ -92,8 +110,9 @@ func errorStatus(err error) int {
 
 // neverSent reports whether err says that no connection to the application came about.
 func neverSent(err error) bool {
+	var dial reverseproxy.DialError
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &dial) || errors.As(err, &op) && op.Op == "dial"
 }
 
 // stripUpgrade removes what would turn a delivery into something else than a request with one answer.
@@ -122,13 +141,13 @@ const (
 
 // stripOwn removes what the sender put under the module's names, also in spellings that CGI-like gateways would take
 // for them.
-func stripOwn(h http.Header) {
+func stripOwn(h http.Header, forwardKey string) {
 	for name := range h {
-		if len(name) < len(keyHeader) {
-			continue
+		canonical := name
+		if strings.ContainsAny(name, "_.") {
+			canonical = http.CanonicalHeaderKey(strings.Map(dashed, name))
 		}
-		switch http.CanonicalHeaderKey(strings.Map(dashed, name)) {
-		case keyHeader, attemptHeader:
+		if canonical == keyHeader || canonical == attemptHeader || forwardKey != "" && canonical == forwardKey {
 			delete(h, name)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -156,3 +157,33 @@ func (d *delivery) log() {
 
 // logger names the event in every line about something out of the ordinary.
 func (d *delivery) logger() *zap.Logger { return d.loggerOf(&d.claimedEvent) }
+
+// currentLog writes to the log of the running configuration: a store outlives the one that it was opened for.
+type currentLog struct {
+	name   string
+	fields []zapcore.Field
+}
+
+func (c *currentLog) core() zapcore.Core { return caddy.Log().Core() }
+
+// Enabled implements zapcore.Core.
+func (c *currentLog) Enabled(level zapcore.Level) bool { return c.core().Enabled(level) }
+
+// With implements zapcore.Core.
+func (c *currentLog) With(fields []zapcore.Field) zapcore.Core {
+	return &currentLog{c.name, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+}
+
+// Check implements zapcore.Core.
+func (c *currentLog) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	entry.LoggerName = c.name
+	return c.core().With(c.fields).Check(entry, checked)
+}
+
+// Write implements zapcore.Core. Check has handed entries to the configuration's core, which writes them.
+func (c *currentLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	return c.core().Write(entry, fields)
+}
+
+// Sync implements zapcore.Core.
+func (c *currentLog) Sync() error { return c.core().Sync() }

@@ -162,6 +162,7 @@ type Handler struct {
 	inFlightStatus int
 	wait           time.Duration
 	acknowledged   statusSet
+	allow          string // the methods that a request may have
 	certificates   provider.CertificateSource
 	replayLimit    int64 // 0: duplicates are not answered with the stored response
 }
@@ -221,6 +222,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	h.recent = recentOfProcess()
 	h.store.acquire()
 	h.held = true
+	allowRun(time.Duration(h.Timeout))
 	h.app.use(h.store)
 	h.advise()
 	return nil
@@ -232,7 +234,7 @@ func (h *Handler) Cleanup() error {
 	if !h.held {
 		return nil
 	}
-	waitOnExit(time.Duration(h.Timeout), h.logger)
+	waitOnExit(h.logger)
 	h.held = false
 	h.store.release()
 	return nil
@@ -288,7 +290,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	case verdictDuplicate:
 		return d.answerDuplicate()
 	case verdictUnguarded:
-		return d.forwardUnclaimed(resultUnguarded)
+		return d.forwardUnguarded()
 	case verdictAccepted:
 		return d.accept()
 	}

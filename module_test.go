@@ -494,8 +494,15 @@ func TestStoreFails(t *testing.T) {
 		s := start(t, a, store, guarded("on_store_error pass", "scope pass"))
 		failing(t, "claims", func(string) error { return errInjected })
 		s.want(s.deliver("evt_1"), http.StatusOK, resultUnguarded)
-		s.want(s.deliver("evt_1"), http.StatusOK, resultUnguarded)
-		a.wantRuns(t, 2)
+		s.want(s.deliver("evt_1"), http.StatusOK, resultDuplicate) // this process knows, and tells the store later
+		a.wantRuns(t, 1)
+		a.answer(status(http.StatusInternalServerError))
+		s.want(s.deliver("evt_2"), http.StatusInternalServerError, resultUnguarded)
+		a.answer(nil)
+		failing(t, "claims", nil)
+		s.logs("completion written after the store had failed")
+		s.want(s.deliver("evt_1"), http.StatusOK, resultDuplicate)
+		s.want(s.deliver("evt_2"), http.StatusOK, resultProcessed)
 	})
 	t.Run("claim applied, answer lost", func(t *testing.T) {
 		a := newApp(t, nil)

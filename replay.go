@@ -19,7 +19,7 @@ var notStored = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Trai
 // does not replay or the response is too large for it.
 func (d *delivery) storable(res *response) []byte {
 	limit := d.h.replayLimit
-	if limit == 0 {
+	if limit == 0 || res.status < 200 || res.status > 299 { // a duplicate told anything else would be delivered again
 		return nil
 	}
 	header := maps.Clone(res.header)

@@ -37,6 +37,9 @@ func (d *delivery) runClaimed(claims []*claimedEvent, res *response, stream func
 	}
 	res.outgrown = func() http.ResponseWriter {
 		if d.h.acknowledges(res.status) {
+			if d.h.replayLimit > 0 {
+				d.logger().Warn("the response is longer than max_response and cannot be replayed; duplicates will get a plain 200")
+			}
 			complete(nil)
 		} else {
 			d.mark(resultFailed)
@@ -45,7 +48,7 @@ func (d *delivery) runClaimed(claims []*claimedEvent, res *response, stream func
 	}
 	started := time.Now()
 	end := d.run(res)
-	d.upstream, d.status, d.cause = time.Since(started), end.status, end.err
+	d.upstream, d.status, d.cause = time.Since(started), res.status, end.err
 	d.h.metrics.processing.Observe(d.upstream.Seconds())
 	switch {
 	case completed: // when the answer outgrew max_response
@@ -73,8 +76,29 @@ func (d *delivery) fail(claims []*claimedEvent, end outcome, attempt int) {
 	d.mark(resultFailed)
 }
 
+// forwardUnguarded runs the application although the store has not answered the claim. Once it does, it is told what
+// became of the event, so that later deliveries are duplicates.
+func (d *delivery) forwardUnguarded() error {
+	acknowledged := false
+	defer func() {
+		if !acknowledged {
+			d.releaseLater(&d.claimedEvent)
+		}
+	}()
+	return d.forward(resultUnguarded, func(end outcome, res *response) {
+		if acknowledged = end.err == nil && d.h.acknowledges(end.status); acknowledged {
+			completion := d.completion(&d.claimedEvent, end.status, d.storable(res))
+			d.settleLater(&d.claimedEvent, &settlement{until: time.Now().Add(completion.TTL), completion: &completion})
+		}
+	})
+}
+
 // forwardUnclaimed runs the application without a claim; nothing is recorded.
 func (d *delivery) forwardUnclaimed(r result) error {
+	return d.forward(r, func(outcome, *response) {})
+}
+
+func (d *delivery) forward(r result, then func(outcome, *response)) error {
 	d.mark(r)
 	d.tell(0)
 	if d.body == nil { // refused before its body was read; only in observe mode
@@ -85,10 +109,11 @@ func (d *delivery) forwardUnclaimed(r result) error {
 	res.outgrown = func() http.ResponseWriter { return d.streamTo(res) }
 	started := time.Now()
 	end := d.run(res)
-	d.upstream, d.status = time.Since(started), end.status
+	d.upstream, d.status = time.Since(started), res.status
 	if end.err != nil {
 		d.cause = end.err
 	}
+	then(end, res)
 	return d.reply(end, res)
 }
 

@@ -61,7 +61,8 @@ func newStoreHandle(ctx caddy.Context, loaded any) (*storeHandle, error) {
 		return nil, fmt.Errorf("module %T is no webhook_dedup store", loaded)
 	}
 	name := caddy.GetModuleName(loaded)
-	return &storeHandle{module: module, identity: module.Identity(), name: name, logger: ctx.Logger()}, nil
+	logger := zap.New(&currentLog{name: storeNamespace + "." + name})
+	return &storeHandle{module: module, identity: module.Identity(), name: name, logger: logger}, nil
 }
 
 // acquire takes a reference to the shared store, which is opened on first use.
@@ -85,6 +86,7 @@ type sharedStore struct {
 
 	mu       sync.Mutex
 	store    claim.Store
+	closed   bool
 	failed   error
 	failedAt time.Time
 }
@@ -96,11 +98,16 @@ func newSharedStore(h *storeHandle) *sharedStore {
 	return s
 }
 
+var errStoreClosed = errors.New("the store is closed")
+
 // open returns the store, opening it first where that has not been done. A failure is remembered for a second, so that
 // deliveries do not queue up behind a lock that another process holds.
 func (s *sharedStore) open() (claim.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errStoreClosed
+	}
 	if s.store != nil {
 		return s.store, nil
 	}
@@ -120,6 +127,7 @@ func (s *sharedStore) open() (claim.Store, error) {
 func (s *sharedStore) Destruct() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	if s.store == nil {
 		return nil
 	}

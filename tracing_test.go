@@ -156,7 +156,7 @@ func TestSpansOfTheTracingDirective(t *testing.T) {
 
 func TestNoSpansCostNothing(t *testing.T) {
 	h := &Handler{store: &storeHandle{name: "memory"}}
-	d := &delivery{h: h, r: httptest.NewRequest("POST", "/", nil), result: resultProcessed, eventID: "evt_1", record: claim.Record{Attempts: 1}}
+	d := &delivery{h: h, r: httptest.NewRequest("POST", "/", nil), result: resultProcessed, claimedEvent: claimedEvent{eventID: "evt_1", record: claim.Record{Attempts: 1}}}
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
 		_, step := d.step(ctx, spanClaim)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -59,6 +60,18 @@ func needsRequest(template string, known *caddy.Replacer) bool {
 		}
 	}
 	return false
+}
+
+// unknown returns the placeholders that are neither of a request nor of anything else that Caddy has by itself.
+func (s *secrets) unknown() (names []string) {
+	for _, template := range s.perQuery {
+		for _, name := range placeholderPattern.FindAllString(template, -1) {
+			if !strings.HasPrefix(name, "{http.") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // forRequest returns the keys for one request. Secrets without a value for it are left out, and reported.

@@ -68,6 +68,7 @@ func (w *waitRoom) enter(key string, lookTimeout time.Duration) (<-chan struct{}
 		ctx, cancel := context.WithCancel(context.Background())
 		at = &watch{changed: make(chan struct{}), poke: make(chan struct{}, 1), cancel: cancel}
 		w.watches[key] = at
+		w.shared.handle.acquire()
 		go w.look(ctx, key, at, lookTimeout)
 	} else {
 		select {
@@ -105,6 +106,7 @@ func (w *waitRoom) wake(key string) {
 // look reads the record at growing, jittered intervals until everybody has left, and wakes them when the key can be
 // claimed or has been processed.
 func (w *waitRoom) look(ctx context.Context, key string, at *watch, timeout time.Duration) {
+	defer w.shared.handle.release()
 	interval := firstLook
 	for {
 		timer := time.NewTimer(interval/2 + rand.N(interval))
