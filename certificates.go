@@ -2,6 +2,7 @@ package webhookdedup
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +41,9 @@ func loadCertificate(path string) (provider.CertificateSource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate: %w", err)
 	}
-	chain, err := provider.ParseCertificates(pem, nil)
+	trusted := x509.NewCertPool() // what the operator has put there is trusted, as long as it is valid
+	trusted.AppendCertsFromPEM(pem)
+	chain, err := provider.ParseCertificates(pem, trusted)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s: %w", expanded, err)
 	}

@@ -251,8 +251,8 @@ func (o *sendOptions) setExpectation(p *sendPlan) error {
 			return fmt.Errorf("%s has its timestamp in the body, and that is in --file: --age has no effect", o.provider)
 		}
 	}
-	if o.tamper && slices.ContainsFunc(p.sender.provider.Spec().Schemes, func(s provider.Scheme) bool { return s.Algorithm == "token" }) {
-		return fmt.Errorf("%s sends a token and signs nothing: --tamper would not be noticed", o.provider)
+	if o.tamper && slices.ContainsFunc(p.sender.provider.Spec().Schemes, leavesBodyUnsigned) {
+		return fmt.Errorf("%s does not sign the whole body: --tamper would not be noticed", o.provider)
 	}
 	p.expect = expectOnce
 	if o.tamper || p.sender.age.Abs() > tolerance && timestamped {
@@ -282,4 +282,9 @@ func (p *sendPlan) shownURL() string {
 		u.RawQuery = "…"
 	}
 	return u.String()
+}
+
+// leavesBodyUnsigned reports whether a delivery can be changed without its signature noticing.
+func leavesBodyUnsigned(s provider.Scheme) bool {
+	return s.Algorithm == "token" || s.Algorithm == "basic" || s.BodyUnsigned || s.Each != ""
 }

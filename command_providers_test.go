@@ -52,6 +52,9 @@ func TestProvidersCaddyfileWorks(t *testing.T) {
 		t.Run(spec.ID, func(t *testing.T) {
 			name := strings.ToUpper(strings.ReplaceAll(spec.ID, "-", "_")) + "_SECRET"
 			t.Setenv(name, base64Secret)
+			if pair, own := ownSecret(t, spec.ID); own {
+				t.Setenv(name, pair.Verify)
+			}
 			shown := exampleCaddyfile(spec)
 			if len(spec.Schemes) > 0 && !strings.Contains(shown, name) {
 				t.Fatalf("%s is not in:\n%s", name, shown)
@@ -122,7 +125,7 @@ func TestProvidersOfAConfiguration(t *testing.T) {
 				got.want(t, 0, want, "")
 			}
 			runCommand(t, t.Context(), "", append([]string{"providers", "opaque"}, c.args...)...).want(t, 0, "X-Opaque-Token: <secret>", "")
-			runCommand(t, t.Context(), "", append([]string{"providers", "nobody"}, c.args...)...).want(t, exitUsage, "", "acme, github")
+			runCommand(t, t.Context(), "", append([]string{"providers", "nobody"}, c.args...)...).want(t, exitUsage, "", "acme, adyen, ")
 		})
 	}
 }

@@ -93,11 +93,13 @@ func (s *sender) prepare(ctx context.Context) (*http.Request, error) {
 			return nil, err
 		}
 	}
-	body := s.body
+	body := d.Body // with the signature, where that is a part of it
 	if s.tamper {
 		body = append(bytes.Clone(body), ' ') // any JSON or form stays what it was
 	}
-	r, err := http.NewRequestWithContext(ctx, s.method, s.url.String(), bytes.NewReader(body))
+	target := *s.url
+	target.RawQuery = d.Query // some sign a digest of the body there
+	r, err := http.NewRequestWithContext(ctx, s.method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +119,9 @@ func (s *sender) send(ctx context.Context, ready <-chan struct{}) attempt {
 	if ready != nil {
 		<-ready
 	}
+	began := time.Now() // before the timer, so that what it ends has taken at least that long
 	timer := time.AfterFunc(s.timeout, cancel)
 	defer timer.Stop()
-	began := time.Now()
 	res, err := s.client.Do(r)
 	if err != nil {
 		return attempt{took: time.Since(began), err: s.noAnswer(err, time.Since(began))}

@@ -162,7 +162,7 @@ func TestCommandRefusesWrongUse(t *testing.T) {
 		{"no provider", []string{"send", "--url", "http://x/"}, "--provider is missing"},
 		{"no URL", []string{"send", "--provider", "stripe"}, "--url is missing"},
 		{"not a URL", []string{"send", "--provider", "stripe", "--url", "localhost:80"}, "http[s]://host"},
-		{"unknown provider", []string{"send", "--provider", "nobody", "--url", "http://x/"}, "allowed are github, "},
+		{"unknown provider", []string{"send", "--provider", "nobody", "--url", "http://x/"}, "allowed are adyen, "},
 		{"unknown provider says where others are", []string{"send", "--provider", "nobody", "--url", "http://x/"}, "--config"},
 		{"no secret", []string{"send", "--provider", "stripe", "--url", "http://x/"}, "$WEBHOOK_SECRET"},
 		{"empty secret", []string{"send", "--provider", "stripe", "--url", "http://x/", "--secret", ""}, "no secret"},
@@ -193,7 +193,7 @@ func TestCommandRefusesWrongUse(t *testing.T) {
 		{"config that is wrong", append(stripe, "--config", brokenConfig), "provider acme: no id"},
 		{"missing config", append(stripe, "--config", dir+"/none.json"), "no such file"},
 		{"two names", []string{"providers", "stripe", "github"}, "one name at a time"},
-		{"unknown name", []string{"providers", "nobody"}, "allowed are github, "},
+		{"unknown name", []string{"providers", "nobody"}, "allowed are adyen, "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := runCommand(t, t.Context(), "", c.args...)

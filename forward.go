@@ -33,8 +33,10 @@ type outcome struct {
 // provider hangs up, because an application that finishes at 11 s for a provider that left at 10 s is the classic
 // duplicate. It stays synchronous, because Caddy's request state is not made to be shared.
 func (d *delivery) run(res *response) (end outcome) {
-	d.running = true
-	runs.add()
+	if !d.running { // the second round of a batch is counted already
+		d.running = true
+		runs.add()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.r.Context()), time.Duration(d.h.Timeout))
 	defer cancel()
 	request, upstream := d.detached(ctx)

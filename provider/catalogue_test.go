@@ -164,7 +164,7 @@ func checkRefusals(t *testing.T, c *provider.Compiled, d provider.Delivery) {
 	wrong := d
 	wrong.Header = d.Header.Clone()
 	wrong.Body = slices.Clone(d.Body)
-	if err := c.Sign(&wrong, wrongPairOf(s.ID).sign, now); err != nil {
+	if err := c.Sign(&wrong, wrongPairOf(s.ID).Sign, now); err != nil {
 		t.Fatal(err)
 	}
 	if err := verify(t, c, &wrong, now); !errors.Is(err, provider.ErrSignatureMismatch) {

@@ -100,7 +100,7 @@ func TestProbeTraps(t *testing.T) {
 			id, _, _ := strings.Cut(name, "/")
 			c := compile(t, lookup(t, id))
 			d := delivery(text)
-			if err := c.Sign(d, wrongPairOf(id).sign, now); err != nil {
+			if err := c.Sign(d, wrongPairOf(id).Sign, now); err != nil {
 				t.Fatal(err)
 			}
 			if _, signed, ok := c.Handshake(d); !ok || !signed {

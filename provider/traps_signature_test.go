@@ -199,7 +199,7 @@ func TestSecretTraps(t *testing.T) {
 	})
 	t.Run("gitlab/a signing token is no secret token", func(t *testing.T) {
 		c := compile(t, lookup(t, "gitlab"))
-		whsec := pairOf("svix").verify
+		whsec := pairOf("svix").Verify
 		if err := c.Verify(delivery(trapBody, "X-Gitlab-Token", whsec), []provider.Key{key(t, c, whsec)}, now, 0); !errors.Is(err, provider.ErrNoKey) {
 			t.Error(err)
 		}
@@ -217,10 +217,10 @@ func TestSecretTraps(t *testing.T) {
 		c := compile(t, lookup(t, "gitlab"))
 		d := example(c, "e1", now)
 		whsec := pairOf("svix")
-		if err := c.Sign(&d, whsec.sign, now); err != nil {
+		if err := c.Sign(&d, whsec.Sign, now); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Verify(&d, []provider.Key{key(t, c, whsec.verify)}, now, 0); err != nil {
+		if err := c.Verify(&d, []provider.Key{key(t, c, whsec.Verify)}, now, 0); err != nil {
 			t.Error(err)
 		}
 		if id := identity(t, c, &d); strings.Join(id, "|") != "e1" || d.Header.Get("Webhook-Id") != "e1" {
@@ -330,7 +330,7 @@ func TestSNSTraps(t *testing.T) {
 		d := *delivery(`{"Type":"` + kind + `","MessageId":"1","Token":"t","TopicArn":"arn:aws:sns:eu-central-1:123456789012:orders","Message":"m",` +
 			`"SubscribeURL":"https://sns.eu-central-1.amazonaws.com/?Action=ConfirmSubscription","Timestamp":"` + rfc + `","SignatureVersion":"` + version +
 			`","Signature":"","SigningCertURL":"https://sns.eu-central-1.amazonaws.com/a.pem"}`)
-		d.Certificates = pairOf("aws-sns").certificates
+		d.Certificates = pairOf("aws-sns").Certificates
 		sign(t, c, &d, now)
 		return d
 	}
