@@ -16,11 +16,11 @@ func TestProvision(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := s.options
-	if o.Addr != "redis.example.com:6380" || o.Username != "user" || o.Password != "s3cret" || o.DB != 4 || o.TLSConfig == nil {
+	if o.Addrs[0] != "redis.example.com:6380" || o.Username != "user" || o.Password != "s3cret" || o.DB != 4 || o.TLSConfig == nil {
 		t.Errorf("options %+v", o)
 	}
-	if s.prefix != "webhook_dedup" {
-		t.Errorf("prefix %q", s.prefix)
+	if s.settings.Prefix != "webhook_dedup" {
+		t.Errorf("prefix %q", s.settings.Prefix)
 	}
 	if id := s.Identity(); strings.Contains(id, "s3cret") || strings.Contains(id, "example") || !strings.HasPrefix(id, "redis:") {
 		t.Errorf("identity %q", id)
@@ -55,7 +55,7 @@ func TestBadURLs(t *testing.T) {
 	t.Setenv("WEBHOOK_DEDUP_TEST_EMPTY", "")
 	t.Setenv("WEBHOOK_DEDUP_TEST_PLAIN", secret)
 	for url, want := range map[string]string{
-		"":                                        "url is missing",
+		"":                                        "url or address is missing",
 		"{env.WEBHOOK_DEDUP_TEST_EMPTY}":          "{env.WEBHOOK_DEDUP_TEST_EMPTY}",
 		"{env.WEBHOOK_DEDUP_TEST_NOT_SET}":        "{env.WEBHOOK_DEDUP_TEST_NOT_SET}",
 		"{env.WEBHOOK_DEDUP_TEST_PLAIN}":          "allowed are redis://, rediss://, unix://",
@@ -110,7 +110,7 @@ func TestCaddyfile(t *testing.T) {
 	for text, want := range map[string]string{
 		"redis redis://u:s3cret@h":                                "in a block",
 		"redis {\n\tredis://u:s3cret@h\n}":                        "behind url",
-		"redis {\n\tulr redis://u:s3cret@h\n}":                    `unrecognized subdirective "ulr"; allowed are url, prefix`,
+		"redis {\n\tulr redis://u:s3cret@h\n}":                    `unrecognized subdirective "ulr"; allowed are url, address`,
 		"redis {\n\turl\n}":                                       "takes one argument",
 		"redis {\n\turl redis://u:s3cret@h redis://u:s3cret@i\n}": "takes one argument",
 		"redis {\n\turl redis://u:s3cret@h\n\turl redis://i\n}":   "already set",
