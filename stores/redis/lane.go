@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"slices"
 	"sync"
 
@@ -59,8 +61,13 @@ func (l *lane) do(ctx context.Context, key string, args ...any) (any, error) {
 	}
 	cmd := redis.NewCmd(ctx, args...)
 	if err := auto.Submit(ctx, cmd).WaitContext(ctx); err != nil {
-		// Where ctx is done cmd belongs to the pipeline still, and must not be looked at.
-		if l.cluster == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return nil, err // cmd belongs to the pipeline still, and must not be looked at
+		}
+		if v, ok := answered(cmd, err); ok {
+			return v, nil
+		}
+		if l.cluster == nil {
 			return nil, err
 		}
 		if isRedirection(err) || errors.Is(err, redis.ErrClosed) {
@@ -111,6 +118,22 @@ type once struct{ *redis.Cmd }
 
 // NoRetry implements [redis.Cmder].
 func (once) NoRetry() bool { return true }
+
+// answered tells whether cmd has its answer although its error says that the connection failed: go-redis gives the error
+// of a pipeline that breaks to the commands that were answered before, too.
+func answered(cmd *redis.Cmd, err error) (any, bool) {
+	var broken net.Error
+	if !errors.As(err, &broken) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, false
+	}
+	switch v := cmd.Val().(type) {
+	case int64:
+		return v, true
+	case []any:
+		return v, v != nil
+	}
+	return nil, false
+}
 
 func isRedirection(err error) bool {
 	_, moved := redis.IsMovedError(err)

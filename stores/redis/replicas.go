@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,20 +104,19 @@ func (r *replicas) send(ctx context.Context, node *redis.Client, args []any) (v 
 	defer conn.Close()
 	cmd := redis.NewCmd(ctx, args...)
 	wait := redis.NewIntCmd(ctx, "wait", r.count, max(timeout.Milliseconds(), 1)) // 0 would be for ever
-	conn.Pipelined(ctx, func(p redis.Pipeliner) error {                           // each command keeps its own error
-		p.Process(ctx, cmd)
-		return p.Process(ctx, wait)
+	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		return errors.Join(p.Process(ctx, cmd), p.Process(ctx, wait))
 	})
+	if v, ok := answered(cmd, err); ok { // the script was, WAIT was not
+		return v, err, nil
+	}
 	if err := cmd.Err(); err != nil {
 		return nil, nil, err
 	}
-	if wait.Err() != nil {
-		return cmd.Val(), wait.Err(), nil
-	}
-	if wait.Val() < int64(r.count) {
+	if wait.Err() == nil && wait.Val() < int64(r.count) {
 		return cmd.Val(), errBehind, nil
 	}
-	return cmd.Val(), nil, nil
+	return cmd.Val(), wait.Err(), nil
 }
 
 // miss counts a completion that was written and not confirmed by the replicas.
