@@ -43,3 +43,9 @@ func isFree(port int) bool {
 	l.Close()
 	return true
 }
+
+// FreeAddr is an address where nothing listens.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", freePort(t, false))
+}

@@ -9,14 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/webhook-dedup/caddy-webhook-dedup/claim"
@@ -496,43 +494,6 @@ func TestDeadServer(t *testing.T) {
 	}
 	server.Restart()
 	recovers(t, s)
-}
-
-func TestCloseStopsEverything(t *testing.T) {
-	server := testredis.Start(t)
-	before := runtime.NumGoroutine()
-	for i := range 20 {
-		m := &Store{URL: server.URL()}
-		if err := m.Provision(caddy.Context{}); err != nil {
-			t.Fatal(err)
-		}
-		s, err := m.OpenStore(zap.NewNop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustClaim(t, s, fmt.Sprint("evt_", i), claim.NewToken(), claim.Granted)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before+5; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, were %d", runtime.NumGoroutine(), before)
-		}
-	}
-	probe := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer probe.Close()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		list, err := probe.ClientList(background).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(list, "\n"); n <= 1 {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%d connections are open", n)
-		}
-	}
 }
 
 // TestRoundTripsAreShared counts how often the server read from its connections while 64 deliveries claimed.
