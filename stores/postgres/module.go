@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
@@ -167,6 +168,10 @@ func parseDSN(dsn string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, errors.New("dsn cannot be used; it is postgres://user:password@host:port/database with special characters " +
 			"percent-encoded, or host=… user=… password=… dbname=…, and the files that it names must be readable")
+	}
+	if c.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeDescribeExec {
+		// Behind PgBouncer it may run the statement of somebody else.
+		return nil, errors.New("dsn: default_query_exec_mode=describe_exec cannot be used; allowed are cache_statement, cache_describe, exec, simple_protocol")
 	}
 	if c.ConnConfig.ConnectTimeout <= 0 {
 		c.ConnConfig.ConnectTimeout = connectTimeout

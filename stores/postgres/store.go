@@ -65,10 +65,7 @@ func (s *store) send(do func(pgx.QueryExecMode) error) error {
 		}
 		err := do(mode)
 		switch code := sqlState(err); {
-		case errors.Is(err, pgx.ErrNoRows):
-		case code == "40001" || code == "40P01":
-			// Given up because of another one. That is how a row which has changed shows where the isolation is stricter
-			// than "read committed".
+		case errors.Is(err, pgx.ErrNoRows) || isConflict(err):
 		case (code == "26000" || code == "42P05") && mode != pgx.QueryExecModeExec:
 			// The statement was prepared on another connection than this one, or this one has it from somebody else: a
 			// PgBouncer in transaction mode that does not keep track of them.
@@ -81,6 +78,13 @@ func (s *store) send(do func(pgx.QueryExecMode) error) error {
 		}
 	}
 	return errors.New("the row is there and cannot be seen; does the table have row security?")
+}
+
+// isConflict reports whether the server gave up a statement because of another one. That is how a row which has changed
+// shows where the isolation is stricter than "read committed".
+func isConflict(err error) bool {
+	code := sqlState(err)
+	return code == "40001" || code == "40P01"
 }
 
 func sqlState(err error) string {
@@ -106,9 +110,11 @@ func (s *store) Claim(ctx context.Context, c claim.Claim) (claim.ClaimOutcome, c
 	var r scanner
 	if err = s.prepared(ctx); err == nil {
 		err = s.send(func(mode pgx.QueryExecMode) error {
-			row := s.pool.QueryRow(ctx, s.sql.claim, append([]any{mode}, args...)...)
-			args[len(args)-1] = false // who has to ask again does not count: that may be what was in the way
-			return row.Scan(append([]any{&outcome}, r.targets()...)...)
+			err := s.pool.QueryRow(ctx, s.sql.claim, append([]any{mode}, args...)...).Scan(append([]any{&outcome}, r.targets()...)...)
+			if isConflict(err) {
+				args[len(args)-1] = false // what was in the way may be the counting of another duplicate
+			}
+			return err
 		})
 	}
 	if cannotWrite(err) {
@@ -276,9 +282,21 @@ func (s *store) Ping(ctx context.Context) error {
 func (s *store) Close() error {
 	s.stop()
 	s.background.Wait()
-	s.pool.Close()
-	return nil
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.pool.Close()
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(closeTimeout):
+		return errors.New("closing postgres: the server does not answer; its connections are dropped soon")
+	}
 }
+
+// closeTimeout bounds the farewell to a server that does not answer. What is left ends by itself, within 15 seconds.
+const closeTimeout = 3 * time.Second
 
 func token(t claim.Token) string { return hex.EncodeToString(t[:]) }
 
