@@ -3,10 +3,13 @@
 package testredis
 
 import (
+	"context"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Slots is how many a cluster has.
@@ -129,8 +132,8 @@ func (c *Cluster) KeySlot(key string) int {
 	return slot
 }
 
-// MigrateSlot moves a slot to another master while it is used, as `redis-cli --cluster reshard` does, key by key with a
-// pause between them, so that much happens meanwhile. It returns how many keys were moved.
+// MigrateSlot moves a slot to another master while it is used, as `redis-cli --cluster reshard` does, a few keys at a time
+// with a pause between them, so that much happens meanwhile. It returns how many keys were moved.
 func (c *Cluster) MigrateSlot(slot int, to *Server, pause time.Duration) (moved int) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -144,18 +147,25 @@ func (c *Cluster) MigrateSlot(slot int, to *Server, pause time.Duration) (moved 
 	}
 	c.must(to, "cluster", "setslot", slot, "importing", id(from))
 	c.must(from, "cluster", "setslot", slot, "migrating", id(to))
+	source := redis.NewClient(&redis.Options{Addr: from.Addr, MaxRetries: -1, ReadTimeout: 10 * time.Second})
+	defer source.Close()
 	host, port, _ := net.SplitHostPort(to.Addr)
-	for {
-		keys, err := do(from, "", "cluster", "getkeysinslot", slot, 1).StringSlice()
+	for ctx := context.Background(); ; time.Sleep(pause) {
+		keys, err := source.ClusterGetKeysInSlot(ctx, slot, 5).Result()
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		if len(keys) == 0 {
 			break
 		}
-		c.must(from, "migrate", host, port, keys[0], 0, 5000)
-		moved++
-		time.Sleep(pause)
+		args := []any{"migrate", host, port, "", 0, 5000, "keys"}
+		for _, key := range keys {
+			args = append(args, key)
+		}
+		if err := source.Do(ctx, args...).Err(); err != nil {
+			c.t.Fatal(err)
+		}
+		moved += len(keys)
 	}
 	time.Sleep(10 * pause) // a slot without keys, half moved
 	// The new owner learns it first: the other way round both would point at each other for a moment.

@@ -28,7 +28,7 @@ type Server struct {
 	t    testing.TB
 	args []string
 
-	tls  *tls.Config // of a client that the server takes, where it speaks TLS
+	tls *tls.Config // of a client that the server takes, where it speaks TLS
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -106,6 +106,7 @@ func (s *Server) run() error {
 	defer s.mu.Unlock()
 	cmd, out, done := exec.Command("redis-server", s.args...), new(bytes.Buffer), make(chan struct{})
 	cmd.Stdout, cmd.Stderr = out, out
+	tie(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -89,6 +89,19 @@ func (l *lane) redirected(ctx context.Context, args []any) (any, error) {
 	return cmd.Val(), nil
 }
 
+// follow returns the master that a MOVED or ASK names, and whether it wants to be asked first; nil if it is not known.
+func (l *lane) follow(ctx context.Context, err error) (node *redis.Client, asking bool) {
+	addr, asking := redis.IsAskError(err)
+	if !asking {
+		addr, _ = redis.IsMovedError(err)
+	}
+	nodes, err := l.masters(ctx) // which looks at the cluster anew
+	if i := slices.IndexFunc(nodes, func(n *redis.Client) bool { return n.Options().Addr == addr }); err == nil && i >= 0 {
+		return nodes[i], asking
+	}
+	return nil, false
+}
+
 // suspect asks for the cluster's shape anew where err may come of a master that has been replaced: go-redis does so only
 // when it is redirected, and a dead server redirects nobody.
 func (l *lane) suspect(err error) {

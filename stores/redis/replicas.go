@@ -24,6 +24,8 @@ const (
 	waitingMax = 48
 	// poolWithReplicas leaves room for everything else.
 	poolWithReplicas = waitingMax + 16
+	// maxSteps bounds how often a completion is sent to where, or as what, the answer says that it was not carried out.
+	maxSteps = 4
 	// warnEvery bounds how often a store says that replicas lag.
 	warnEvery = time.Minute
 )
@@ -74,12 +76,20 @@ func (s *store) complete(ctx context.Context, key string, args ...any) (int64, e
 	if err != nil {
 		return 0, err
 	}
-	v, confirmed, err := s.replicas.send(ctx, node, bySHA(completeScript, s.prefix+key, args))
-	if isUnknownScript(err) {
-		v, confirmed, err = s.replicas.send(ctx, node, bySource(completeSource, s.prefix+key, args))
+	var v any
+	var unconfirmed error
+	asking, call := false, bySHA(completeScript, s.prefix+key, args)
+	for range maxSteps {
+		v, unconfirmed, err = s.replicas.send(ctx, node, asking, call)
+		if isUnknownScript(err) {
+			call = bySource(completeSource, s.prefix+key, args)
+		} else if s.lane.cluster == nil || !isRedirection(err) {
+			break
+		} else if node, asking = s.lane.follow(ctx, err); node == nil {
+			break
+		}
 	}
-	if s.lane.cluster != nil && isRedirection(err) {
-		// The slot is on its way to another node: the completion follows it, by a path on which WAIT cannot.
+	if s.lane.cluster != nil && isRedirection(err) { // to where this process has no connection yet
 		n, err := s.code(ctx, completeScript, completeSource, key, args...)
 		s.replicas.miss(err, "the key's slot is being moved")
 		return n, err
@@ -88,14 +98,14 @@ func (s *store) complete(ctx context.Context, key string, args ...any) (int64, e
 		s.lane.suspect(err)
 		return 0, err
 	}
-	if confirmed != nil {
-		s.replicas.miss(nil, confirmed.Error())
+	if unconfirmed != nil {
+		s.replicas.miss(nil, unconfirmed.Error())
 	}
 	return number(v, nil)
 }
 
 // send calls the script and waits, in one round trip. It tells the script's own error from that of the waiting.
-func (r *replicas) send(ctx context.Context, node *redis.Client, args []any) (v any, unconfirmed, err error) {
+func (r *replicas) send(ctx context.Context, node *redis.Client, asking bool, args []any) (v any, unconfirmed, err error) {
 	timeout := r.timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline)*4/5) // the answer must be back in time
@@ -105,6 +115,9 @@ func (r *replicas) send(ctx context.Context, node *redis.Client, args []any) (v 
 	cmd := redis.NewCmd(ctx, args...)
 	wait := redis.NewIntCmd(ctx, "wait", r.count, max(timeout.Milliseconds(), 1)) // 0 would be for ever
 	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if asking {
+			p.Do(ctx, "asking")
+		}
 		return errors.Join(p.Process(ctx, cmd), p.Process(ctx, wait))
 	})
 	if v, ok := answered(cmd, err); ok { // the script was, WAIT was not
