@@ -153,3 +153,18 @@ func TestOneMasterOfMany(t *testing.T) {
 		mustClaim(t, s, key, claim.NewToken(), claim.InFlight)
 	}
 }
+
+func BenchmarkClaimCompleteInCluster(b *testing.B) {
+	cluster := testredis.StartCluster(b)
+	s := openStore(b, &Store{Address: cluster.Addrs(), Cluster: true}, zap.NewNop())
+	b.SetParallelism(32)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			token := claim.NewToken()
+			key := fmt.Sprintf("%x", token)
+			s.Claim(background, ask(key, token))
+			s.Complete(background, claim.Completion{Key: key, Token: token, TTL: time.Hour})
+		}
+	})
+}
