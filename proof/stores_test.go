@@ -47,10 +47,11 @@ type server interface {
 	Restart()
 }
 
-// backend is a store, as several processes open it, and its server, if it has one.
+// backend is a store, as several processes open it, and its server if it is a remote one.
 type backend struct {
-	name  string
-	start func(t testing.TB) (open func() claim.Store, s server)
+	name   string
+	remote bool
+	start  func(t testing.TB) (open func() claim.Store, s server)
 }
 
 func backends() []backend {
@@ -61,18 +62,18 @@ func backends() []backend {
 		}
 	}
 	return []backend{
-		{"memory", local(func(t testing.TB) module { return &memory.Store{Name: t.Name()} })},
-		{"file", local(func(t testing.TB) module { return &file.Store{Path: filepath.Join(t.TempDir(), "events.db")} })},
-		{"redis", func(t testing.TB) (func() claim.Store, server) {
+		{"memory", false, local(func(t testing.TB) module { return &memory.Store{Name: t.Name()} })},
+		{"file", false, local(func(t testing.TB) module { return &file.Store{Path: filepath.Join(t.TempDir(), "events.db")} })},
+		{"redis", true, func(t testing.TB) (func() claim.Store, server) {
 			// What it has answered it still knows after a crash.
 			s := testredis.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 			return func() claim.Store { return openStore(t, &redis.Store{URL: s.URL()}) }, s
 		}},
-		{"postgres", func(t testing.TB) (func() claim.Store, server) {
+		{"postgres", true, func(t testing.TB) (func() claim.Store, server) {
 			s := testpostgres.Start(t)
 			return func() claim.Store { return openStore(t, &postgres.Store{DSN: s.DSN()}) }, s
 		}},
-		{"pgbouncer", func(t testing.TB) (func() claim.Store, server) {
+		{"pgbouncer", true, func(t testing.TB) (func() claim.Store, server) {
 			s := testpostgres.Start(t)
 			dsn := testpostgres.Bouncer(t, s, 8)
 			return func() claim.Store { return openStore(t, &postgres.Store{DSN: dsn}) }, s

@@ -38,6 +38,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = %d
 max_client_conn = 200
+server_login_retry = 1
 `, host, port, own, connections)
 	file := filepath.Join(dir, "pgbouncer.ini")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {

@@ -261,9 +261,8 @@ func command(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+dir)
-	if c := otherUser(); c != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
-	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: otherUser()}
+	tie(cmd.SysProcAttr)
 	return cmd
 }
 
