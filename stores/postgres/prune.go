@@ -76,7 +76,7 @@ func (s *store) pruneOnce(ctx context.Context) (int64, time.Duration, error) {
 	start := time.Now()
 	var n int64
 	err := s.send(func(mode pgx.QueryExecMode) error {
-		tag, err := s.pool.Exec(ctx, s.sql.prune, mode, lockNumber("prune", s.gate.table), pruneBatch)
+		tag, err := s.pool.Exec(ctx, s.sql.prune, mode, lockNumber("prune", s.gate.table))
 		n = tag.RowsAffected()
 		return err
 	})

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"embed"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +38,7 @@ func compile(table string) *statements {
 	name := strings.NewReplacer(
 		"{table}", table,
 		"{present.key}", key,
+		"{batch}", strconv.Itoa(pruneBatch),
 		"{columns}", strings.Join(columns, ", "),
 		"{next.columns}", "next."+strings.Join(columns, ", next."),
 	)

@@ -145,7 +145,7 @@ func TestPruning(t *testing.T) {
 	}
 	server.Exec(`INSERT INTO webhook_dedup_events (event_id, provider, scope, environment, state, token, attempts, duplicates, first_seen, updated_at, keep_until)
 		SELECT 'evt_' || i, 'stripe', '', '', 'processed', gen_random_uuid(), 1, 0, now(), now(), now() + CASE WHEN i % 10 = 0 THEN 1 ELSE -1 END * interval '1 hour'
-		FROM generate_series(1, 5000) i`)
+		FROM generate_series(1, 50000) i`)
 	// While another node has the lock there is nothing to do.
 	tx, err := s.pool.Begin(background)
 	if err != nil {
@@ -169,15 +169,15 @@ func TestPruning(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if n, err := s.prune(background); n != 4499 || err != nil {
-		t.Errorf("deleted %d, %v, want 4499", n, err)
+	if n, err := s.prune(background); n != 44999 || err != nil {
+		t.Errorf("deleted %d, %v, want 44999", n, err)
 	}
-	t.Logf("4499 rows in %s", time.Since(start).Round(time.Millisecond))
+	t.Logf("44999 rows in %s", time.Since(start).Round(time.Millisecond))
 	tx.Rollback(background)
 	if n, err := s.prune(background); n != 1 || err != nil {
 		t.Errorf("deleted %d, %v, want 1", n, err)
 	}
-	if n := server.Exec("SELECT count(*) FROM webhook_dedup_events"); n != "500" {
+	if n := server.Exec("SELECT count(*) FROM webhook_dedup_events"); n != "5000" {
 		t.Errorf("%s rows are left", n)
 	}
 }

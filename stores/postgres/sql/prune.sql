@@ -1,13 +1,12 @@
 -- Deletes a batch of rows whose retention is over, unless another node is at it. The lock is held for this statement.
 --
 -- $1      number of the lock
--- $2      rows at most
--- Answer  a row each
+-- Result  the number of rows deleted. The limit is no parameter: the plan hangs on it.
 WITH mine AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($1::bigint) AS locked),
 old AS MATERIALIZED (
   SELECT event_id, provider, scope, environment FROM {table}
   WHERE (SELECT locked FROM mine) AND keep_until <= statement_timestamp()
-  ORDER BY keep_until LIMIT $2::bigint
+  ORDER BY keep_until LIMIT {batch}
   FOR UPDATE SKIP LOCKED
 )
 DELETE FROM {table} AS present USING old
