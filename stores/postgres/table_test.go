@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -262,5 +263,20 @@ func TestCloseStopsEverything(t *testing.T) {
 	}
 	if n := server.Exec("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'caddy webhook_dedup'"); n != "0" {
 		t.Errorf("%s connections are open", n)
+	}
+}
+
+// TestDocumentedTable: what the documentation gives to administrators is what the store makes.
+func TestDocumentedTable(t *testing.T) {
+	text, err := os.ReadFile("../../docs/stores.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ddl, err := DDL(defaultTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "```sql\n"+ddl+"```\n") {
+		t.Error("docs/stores.md has other statements")
 	}
 }
