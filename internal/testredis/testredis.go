@@ -1,10 +1,12 @@
 //go:build unix
 
-// Package testredis starts redis-server for tests, and freezes, kills and restarts it.
+// Package testredis starts redis-server for tests, alone, watched by sentinels or as a cluster, and freezes, kills and
+// restarts it.
 package testredis
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +28,8 @@ type Server struct {
 	t    testing.TB
 	args []string
 
+	tls *tls.Config // of a client that the server takes, where it speaks TLS
+
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -36,11 +40,24 @@ type Server struct {
 // Where the program is missing the test fails: it never skips.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
+	return start(t, setup{args: func(string) []string { return args }})
+}
+
+// setup is what the kinds of server differ in.
+type setup struct {
+	// args are those of the command line, for a server with this working directory.
+	args     func(dir string) []string
+	tls      *tls.Config // of a client that the server takes, where it speaks TLS
+	bus      bool        // a cluster node
+	sentinel bool
+}
+
+func start(t testing.TB, with setup) *Server {
+	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Fatal("redis-server is needed for this test and was not found; on Debian and Ubuntu: apt-get install redis-server")
 	}
-	s := &Server{t: t}
-	t.Cleanup(s.Kill)
+	s := &Server{t: t, tls: with.tls}
 	dir, err := os.MkdirTemp("", "testredis") // removed after the server has ended, which t.TempDir would not wait for
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +67,21 @@ func Start(t testing.TB, args ...string) *Server {
 		os.RemoveAll(dir)
 	})
 	for range 10 {
-		port := freePort(t)
+		port, listen := freePort(t, with.bus), "--port"
+		if with.tls != nil {
+			listen = "--tls-port"
+		}
 		s.Addr = net.JoinHostPort("127.0.0.1", port)
-		s.args = append([]string{
-			"--bind", "127.0.0.1", "--port", port, "--dir", dir, "--save", "", "--appendonly", "no", "--loglevel", "warning",
-		}, args...)
+		common := []string{"--bind", "127.0.0.1", "--dir", dir, "--loglevel", "warning", listen, port}
+		if !with.sentinel {
+			common = append(common, "--save", "", "--appendonly", "no")
+		}
+		s.args = with.args(dir)
+		if len(s.args) > 0 && !strings.HasPrefix(s.args[0], "--") { // a configuration file comes first
+			s.args = append(append([]string{s.args[0]}, common...), s.args[1:]...)
+		} else {
+			s.args = append(common, s.args...)
+		}
 		if err = s.run(); err == nil {
 			return s
 		}
@@ -67,20 +94,11 @@ func Start(t testing.TB, args ...string) *Server {
 }
 
 // URL is how a client without credentials reaches it.
-func (s *Server) URL() string { return "redis://" + s.Addr }
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+func (s *Server) URL() string {
+	if s.tls != nil {
+		return "rediss://" + s.Addr
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return "redis://" + s.Addr
 }
 
 func (s *Server) run() error {
@@ -88,6 +106,7 @@ func (s *Server) run() error {
 	defer s.mu.Unlock()
 	cmd, out, done := exec.Command("redis-server", s.args...), new(bytes.Buffer), make(chan struct{})
 	cmd.Stdout, cmd.Stderr = out, out
+	tie(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -113,7 +132,7 @@ func (s *Server) run() error {
 
 // answers reports whether the server says anything to a PING; NOAUTH will do.
 func (s *Server) answers() bool {
-	c, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	c, err := s.dial()
 	if err != nil {
 		return false
 	}
@@ -125,6 +144,14 @@ func (s *Server) answers() bool {
 	var b [8]byte
 	n, _ := c.Read(b[:])
 	return strings.HasPrefix(string(b[:n]), "+PONG") || strings.HasPrefix(string(b[:n]), "-NOAUTH")
+}
+
+func (s *Server) dial() (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: time.Second}
+	if s.tls != nil {
+		return tls.DialWithDialer(dialer, "tcp", s.Addr, s.tls)
+	}
+	return dialer.Dial("tcp", s.Addr)
 }
 
 // Pause freezes the server: it accepts connections and answers nothing.

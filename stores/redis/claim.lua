@@ -1,7 +1,8 @@
 -- Asks for the right to process a key.
 --
 -- KEYS[1]  the record, a hash: s state (1 processing, 2 processed, 3 failed), t token, d lease deadline and l lease length,
---          f first seen and m last change (ms), a attempts, n duplicates, e event type, u status, h digest, b response, o original ID
+--          f first seen and m last change (ms), a attempts, n duplicates, e event type, u status, h digest, b response, o original ID;
+--          a response of middle size stands in c pieces b1, b2 … instead, see complete.lua
 -- ARGV     token (16 bytes), lease (ms), keep (ms), event type or empty, digest (32 bytes) or empty,
 --          original ID or empty
 -- Answer   {outcome, remaining ms, s, t, l, f, m, a, n, e, u, h, b, o} with the record as it is then. Outcome:
@@ -12,8 +13,13 @@ if #ARGV ~= 6 or #token ~= 16 or not lease or not keep or lease < 1 or keep < le
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local r = redis.call('HMGET', KEYS[1], 's', 't', 'd', 'l', 'f', 'm', 'a', 'n', 'e', 'u', 'h', 'b', 'o')
+local r = redis.call('HMGET', KEYS[1], 's', 't', 'd', 'l', 'f', 'm', 'a', 'n', 'e', 'u', 'h', 'b', 'o', 'c')
 local state, mine = r[1], r[2] == token
+if r[14] then
+  local pieces = {}
+  for i = 1, tonumber(r[14]) do pieces[i] = 'b' .. i end
+  r[12] = table.concat(redis.call('HMGET', KEYS[1], unpack(pieces)))
+end
 local function answer(outcome, remaining)
   return {outcome, remaining, r[1], r[2], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13]}
 end

@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,12 +13,11 @@ const (
 	// gone dead holds up the operations behind it.
 	waitDefault = time.Second
 	waitMax     = 5 * time.Second
-	// maxQueued bounds the operations that wait for a server that does not answer.
-	maxQueued = 20_000
 )
 
-// bound sets everything that must hold whatever the URL says.
-func bound(o *redis.Options) {
+// bound sets everything that must hold whatever the URL says, for every kind of client: the clients of a cluster's nodes,
+// of the sentinels and of the master that these name take it over.
+func bound(o *redis.UniversalOptions) {
 	for _, d := range []*time.Duration{&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout} {
 		if *d <= 0 {
 			*d = waitDefault
@@ -28,40 +25,39 @@ func bound(o *redis.Options) {
 		*d = min(*d, waitMax)
 	}
 	o.ContextTimeoutEnabled = true
-	// Nothing is sent twice behind the protocol's back.
+	// Nothing is sent twice behind the protocol's back. See [lane] for what a cluster makes of it.
 	o.MaxRetries = -1
 	o.DialerRetries = 1
 	// Commands that are of no use here, and that a user of few rights may not be allowed.
 	o.Protocol = 2
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	// Operations go to masters only: a replica may be behind.
+	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false
 }
 
-// lane is how the operations of the protocol reach the server: those that run at the same time share round trips. It is
-// the only place that knows of auto-pipelining, which go-redis calls experimental; with do as
-// "return l.client.Process(ctx, cmd)" each has a connection of its own.
-type lane struct {
-	client redis.UniversalClient
-	auto   *redis.AutoPipeliner
-}
-
-func newLane(client redis.UniversalClient) (*lane, error) {
-	options := redis.DefaultAutoPipelineOptions()
-	options.MaxQueuedCommands = maxQueued
-	auto, err := client.AsyncAutoPipelineWithOptions(options)
-	if err != nil {
-		return nil, err
+// newClient makes the client that the options ask for. It does not connect.
+func newClient(o *redis.UniversalOptions) redis.UniversalClient {
+	switch {
+	case o.MasterName != "":
+		return redis.NewFailoverClient(o.Failover())
+	case o.IsClusterMode:
+		cluster := o.Cluster()
+		cluster.DisableRoutingPolicies = true // which would ask for COMMAND, and a user of few rights may not
+		return redis.NewClusterClient(cluster)
 	}
-	return &lane{client: client, auto: auto}, nil
+	return redis.NewClient(o.Simple())
 }
 
-// do returns when cmd has been answered or ctx is done. In the latter case cmd belongs to the pipeline still: it must not
-// be looked at, and the server may yet carry it out.
-func (l *lane) do(ctx context.Context, cmd redis.Cmder) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// fromOptions takes over what a URL can say.
+func fromOptions(o *redis.Options) *redis.UniversalOptions {
+	return &redis.UniversalOptions{
+		Addrs: []string{o.Addr}, Username: o.Username, Password: o.Password, DB: o.DB, ClientName: o.ClientName, TLSConfig: o.TLSConfig,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout,
+		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns,
+		MaxActiveConns: o.MaxActiveConns, MaxConcurrentDials: o.MaxConcurrentDials, PipelinePoolSize: o.PipelinePoolSize,
+		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
+		ReadBufferSize: o.ReadBufferSize, WriteBufferSize: o.WriteBufferSize,
+		PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
 	}
-	return l.auto.Submit(ctx, cmd).WaitContext(ctx)
 }
-
-func (l *lane) close() error { return errors.Join(l.auto.Close(), l.client.Close()) }

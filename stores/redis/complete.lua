@@ -24,10 +24,22 @@ if not state then
   add('f', now)
   add('a', 1)
 end
-if ARGV[4] ~= '' then add('b', ARGV[4]) end
 if ARGV[5] ~= '' then add('e', ARGV[5]) end
 if ARGV[6] ~= '' and not r[3] then add('h', ARGV[6]) end
 if ARGV[7] ~= '' and not r[4] then add('o', ARGV[7]) end
+-- A value over 64 bytes would turn the compact hash into one of three times the size, so a response is cut into such
+-- pieces; a long one, beside which that difference is small and reading many pieces is not, stays whole.
+local response = ARGV[4]
+if #response > 64 and #response <= 2048 then
+  local pieces = 0
+  for from = 1, #response, 64 do
+    pieces = pieces + 1
+    add('b' .. pieces, string.sub(response, from, from + 63))
+  end
+  add('c', pieces)
+elseif response ~= '' then
+  add('b', response)
+end
 redis.call('HSET', KEYS[1], unpack(set))
 redis.call('HDEL', KEYS[1], 'd', 'l')
 redis.call('PEXPIRE', KEYS[1], ttl)

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	_ "embed"
 
 	"github.com/redis/go-redis/v9"
@@ -27,14 +26,14 @@ var (
 )
 
 // bySHA is the call of a script that the server most probably knows already.
-func bySHA(ctx context.Context, s *redis.Script, key string, args []any) *redis.Cmd {
-	return redis.NewCmd(ctx, append([]any{"evalsha", s.Hash(), 1, key}, args...)...)
+func bySHA(s *redis.Script, key string, args []any) []any {
+	return append([]any{"evalsha", s.Hash(), 1, key}, args...)
 }
 
 // bySource is the call of a script that the server has lost, or never had. That the call by SHA was answered so means
 // that nothing was done: this is no repetition.
-func bySource(ctx context.Context, source, key string, args []any) *redis.Cmd {
-	return redis.NewCmd(ctx, append([]any{"eval", source, 1, key}, args...)...)
+func bySource(source, key string, args []any) []any {
+	return append([]any{"eval", source, 1, key}, args...)
 }
 
 func isUnknownScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -17,7 +16,10 @@ type store struct {
 	client redis.UniversalClient
 	lane   *lane
 	// prefix of every key, up to and with the colon behind the version of the scheme.
-	prefix string
+	prefix   string
+	errors   *explainer
+	replicas *replicas // nil where nothing waits for them
+	adviser  adviser
 }
 
 func newStore(client redis.UniversalClient, prefix string) (*store, error) {
@@ -25,26 +27,25 @@ func newStore(client redis.UniversalClient, prefix string) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &store{client: client, lane: l, prefix: prefix + ":" + claim.SchemeVersion + ":"}, nil
+	return &store{client: client, lane: l, prefix: prefix + ":" + claim.SchemeVersion + ":", errors: &explainer{}}, nil
 }
 
 // run calls a script on one key.
 func (s *store) run(ctx context.Context, script *redis.Script, source, key string, args ...any) (any, error) {
-	cmd := bySHA(ctx, script, s.prefix+key, args)
-	err := s.lane.do(ctx, cmd)
+	key = s.prefix + key
+	v, err := s.lane.do(ctx, key, bySHA(script, key, args)...)
 	if isUnknownScript(err) {
-		cmd = bySource(ctx, source, s.prefix+key, args)
-		err = s.lane.do(ctx, cmd)
+		v, err = s.lane.do(ctx, key, bySource(source, key, args)...)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return cmd.Val(), nil
+	return v, err
 }
 
 // code calls a script that answers with a number.
 func (s *store) code(ctx context.Context, script *redis.Script, source, key string, args ...any) (int64, error) {
-	v, err := s.run(ctx, script, source, key, args...)
+	return number(s.run(ctx, script, source, key, args...))
+}
+
+func number(v any, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +72,7 @@ func (s *store) Claim(ctx context.Context, c claim.Claim) (claim.ClaimOutcome, c
 			err = errStrange
 		}
 	}
-	return 0, claim.Record{}, fmt.Errorf("claiming in redis: %w", err)
+	return 0, claim.Record{}, s.errors.wrap("claiming in redis", err)
 }
 
 // Renew implements [claim.Store].
@@ -91,7 +92,7 @@ func (s *store) Renew(ctx context.Context, r claim.Renewal) error {
 		}
 		err = errStrange
 	}
-	return fmt.Errorf("renewing a lease in redis: %w", err)
+	return s.errors.wrap("renewing a lease in redis", err)
 }
 
 // Complete implements [claim.Store].
@@ -103,7 +104,7 @@ func (s *store) Complete(ctx context.Context, c claim.Completion) (claim.Complet
 	if response == nil {
 		response = []byte{}
 	}
-	n, err := s.code(ctx, completeScript, completeSource, c.Key,
+	n, err := s.complete(ctx, c.Key,
 		c.Token[:], c.TTL.Milliseconds(), c.Status, response, c.EventType, digest(c.BodySHA256), c.OriginalID)
 	if err == nil {
 		switch {
@@ -116,7 +117,7 @@ func (s *store) Complete(ctx context.Context, c claim.Completion) (claim.Complet
 		}
 		err = errStrange
 	}
-	return 0, fmt.Errorf("completing in redis: %w", err)
+	return 0, s.errors.wrap("completing in redis", err)
 }
 
 // Release implements [claim.Store].
@@ -136,7 +137,7 @@ func (s *store) Release(ctx context.Context, r claim.Release) (claim.ReleaseOutc
 		}
 		err = errStrange
 	}
-	return 0, fmt.Errorf("releasing in redis: %w", err)
+	return 0, s.errors.wrap("releasing in redis", err)
 }
 
 // Get implements [claim.Store].
@@ -150,7 +151,7 @@ func (s *store) Get(ctx context.Context, key string) (claim.Record, error) {
 		_, r, err = decode(key, v)
 	}
 	if err != nil {
-		return claim.Record{}, fmt.Errorf("reading from redis: %w", err)
+		return claim.Record{}, s.errors.wrap("reading from redis", err)
 	}
 	if r.State == 0 {
 		return claim.Record{}, claim.ErrNotFound
@@ -163,25 +164,34 @@ func (s *store) Forget(ctx context.Context, key string) (bool, error) {
 	if err := claim.CheckKey(key); err != nil {
 		return false, err
 	}
-	cmd := redis.NewIntCmd(ctx, "del", s.prefix+key)
-	if err := s.lane.do(ctx, cmd); err != nil {
-		return false, fmt.Errorf("forgetting in redis: %w", err)
+	n, err := number(s.lane.do(ctx, s.prefix+key, "del", s.prefix+key))
+	if err != nil {
+		return false, s.errors.wrap("forgetting in redis", err)
 	}
-	return cmd.Val() > 0, nil
+	return n > 0, nil
 }
 
-// Ping implements [claim.Store].
+// Ping implements [claim.Store]. In a cluster every master answers, or it fails.
 func (s *store) Ping(ctx context.Context) error {
-	if err := s.lane.do(ctx, redis.NewStatusCmd(ctx, "ping")); err != nil {
-		return fmt.Errorf("asking redis for a sign of life: %w", err)
+	err := ctx.Err()
+	if err == nil && s.lane.cluster != nil {
+		err = s.lane.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })
+	} else if err == nil {
+		_, err = s.lane.do(ctx, "", "ping")
+	}
+	if err != nil {
+		return s.errors.wrap("asking redis for a sign of life", err)
 	}
 	return nil
 }
 
 // Close implements [claim.Store].
 func (s *store) Close() error {
-	if err := s.lane.close(); err != nil {
-		return fmt.Errorf("closing redis: %w", err)
+	s.adviser.stop()
+	err := s.lane.close()
+	s.adviser.wait()
+	if err != nil {
+		return s.errors.wrap("closing redis", err)
 	}
 	return nil
 }
@@ -203,7 +213,7 @@ func decode(key string, answer any) (outcome int64, r claim.Record, err error) {
 	if !ok || len(fields) != 14 {
 		return 0, r, errStrange
 	}
-	number := func(i int) (n int64) {
+	field := func(i int) (n int64) {
 		switch v := fields[i].(type) {
 		case int64:
 			return v
@@ -219,18 +229,18 @@ func decode(key string, answer any) (outcome int64, r claim.Record, err error) {
 		s, _ := fields[i].(string)
 		return s
 	}
-	outcome = number(0)
-	r = claim.Record{Key: key, State: claim.State(number(2))}
+	outcome = field(0)
+	r = claim.Record{Key: key, State: claim.State(field(2))}
 	if r.State == 0 {
 		return outcome, r, err
 	}
-	r.Remaining = time.Duration(number(1)) * time.Millisecond
+	r.Remaining = time.Duration(field(1)) * time.Millisecond
 	if r.State == claim.Processing {
-		r.Lease = time.Duration(number(4)) * time.Millisecond
+		r.Lease = time.Duration(field(4)) * time.Millisecond
 	}
-	r.FirstSeen, r.Updated = time.UnixMilli(number(5)), time.UnixMilli(number(6))
-	r.Attempts, r.Duplicates = int(number(7)), number(8)
-	r.EventType, r.Status = text(9), int(number(10))
+	r.FirstSeen, r.Updated = time.UnixMilli(field(5)), time.UnixMilli(field(6))
+	r.Attempts, r.Duplicates = int(field(7)), field(8)
+	r.EventType, r.Status = text(9), int(field(10))
 	r.OriginalID = text(13)
 	if b := text(12); b != "" {
 		r.Response = []byte(b)

@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package testpostgres
+
+import "syscall"
+
+func tie(*syscall.SysProcAttr) {}
