@@ -26,6 +26,7 @@ step() {
 step 'build' go build -o "$WEBHOOK_DEDUP_BINARY" ./cmd/caddy
 step 'format, vet, staticcheck' scripts/lint.sh
 step 'unit and integration tests' go test ./...
+step 'proof: histories of every store against a reference' go -C proof test -count=1 -timeout=10m ./...
 # What needs the binary is not run without one, and the build has failed the whole by then.
 needs_binary() {
 	if [[ -x $WEBHOOK_DEDUP_BINARY ]]; then

@@ -7,6 +7,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/webhook-dedup/caddy-webhook-dedup"
+	_ "github.com/webhook-dedup/caddy-webhook-dedup/stores/postgres"
 )
 
 func main() {
