@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,9 +25,13 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/redis/go-redis/v9"
 	webhookdedup "github.com/webhook-dedup/caddy-webhook-dedup"
+
+	"github.com/webhook-dedup/caddy-webhook-dedup/internal/testpostgres"
 	"github.com/webhook-dedup/caddy-webhook-dedup/internal/testredis"
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
+	_ "github.com/webhook-dedup/caddy-webhook-dedup/stores/postgres"
 )
 
 func TestMain(m *testing.M) {
@@ -161,6 +166,43 @@ func TestRedis(t *testing.T) {
 	app.wantRuns(2)
 }
 
+func TestRedisSentinel(t *testing.T) {
+	app := newApp(t)
+	servers := testredis.StartSentinel(t, testredis.Auth{Password: "servers-password", SentinelPassword: "sentinels-password"})
+	site := load(t, "redis-sentinel", env{
+		"SITE": "http://hooks.example.com", "APP_ADDR": app.addr, "STRIPE_SECRET": "whsec_redis",
+		"SENTINELS": strings.Join(servers.Addrs(), ","), "SENTINEL_PASSWORD": "sentinels-password", "REDIS_PASSWORD": "servers-password",
+	})
+	site.wantOnce(app, delivery{url: "http://hooks.example.com/", provider: catalogue(t, "stripe"), secret: "whsec_redis"})
+}
+
+func TestRedisCluster(t *testing.T) {
+	app := newApp(t)
+	servers := testredis.StartCluster(t)
+	for _, node := range servers.Nodes {
+		client := redis.NewClient(&redis.Options{Addr: node.Addr})
+		for _, setting := range []string{"masterauth", "requirepass"} {
+			if err := client.ConfigSet(t.Context(), setting, "servers-password").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client.Close()
+	}
+	site := load(t, "redis-cluster", env{
+		"SITE": "http://hooks.example.com", "APP_ADDR": app.addr, "STRIPE_SECRET": "whsec_redis",
+		"NODES": strings.Join(servers.Addrs(), ","), "REDIS_PASSWORD": "servers-password",
+	})
+	site.wantOnce(app, delivery{url: "http://hooks.example.com/", provider: catalogue(t, "stripe"), secret: "whsec_redis"})
+}
+
+func TestPostgres(t *testing.T) {
+	app, server := newApp(t), testpostgres.Start(t)
+	site := load(t, "postgres", env{
+		"SITE": "http://hooks.example.com", "APP_ADDR": app.addr, "STRIPE_SECRET": "whsec_postgres", "POSTGRES_DSN": server.DSN(),
+	})
+	site.wantOnce(app, delivery{url: "http://hooks.example.com/", provider: catalogue(t, "stripe"), secret: "whsec_postgres"})
+}
+
 func TestPHPFastCGI(t *testing.T) {
 	app := newFastCGIApp(t)
 	site := load(t, "php-fastcgi", env{
@@ -203,7 +245,8 @@ func TestEveryExample(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	tested := []string{"github", "multi-tenant", "observe-first", "own-provider", "php-fastcgi", "quickstart", "redis", "shopify", "stripe"}
+	tested := []string{"github", "multi-tenant", "observe-first", "own-provider", "php-fastcgi", "postgres", "quickstart", "redis",
+		"redis-cluster", "redis-sentinel", "shopify", "stripe"}
 	if !slices.Equal(names, tested) {
 		t.Errorf("examples are %v, tests run %v", names, tested)
 	}
