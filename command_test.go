@@ -63,7 +63,10 @@ func endpoint(t *testing.T, app *app, global, block string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := adapt(fmt.Sprintf("{\nadmin off\nauto_https off\npersist_config off\nstorage_clean_interval off\nlog {\nlevel ERROR\n}\n%s\n}\nhttp://127.0.0.1:%s {\nbind 127.0.0.1\n%s\n}\n",
+	if !strings.Contains(global, "admin ") {
+		global += "\nadmin off"
+	}
+	config, err := adapt(fmt.Sprintf("{\nauto_https off\npersist_config off\nstorage_clean_interval off\nlog {\nlevel ERROR\n}\n%s\n}\nhttp://127.0.0.1:%s {\nbind 127.0.0.1\n%s\n}\n",
 		global, port, strings.ReplaceAll(block, "{app}", app.Listener.Addr().String())))
 	if err != nil {
 		t.Fatal(err)

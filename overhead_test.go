@@ -1,0 +1,179 @@
+package webhookdedup
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
+)
+
+// mute is a webhook_dedup handler that logs, counts and remembers nothing, for comparison.
+type mute struct{ Handler }
+
+func (mute) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.mute_webhook_dedup", New: func() caddy.Module { return new(mute) }}
+}
+
+func (m *mute) Provision(ctx caddy.Context) error {
+	if err := m.Handler.Provision(ctx); err != nil {
+		return err
+	}
+	shared := m.store.acquire()
+	defer m.store.release()
+	opened, err := shared.open()
+	if err != nil {
+		return err
+	}
+	if timed, ok := opened.(*measured); ok {
+		shared.store = timed.Store
+	}
+	m.logger, m.limited, m.sampled, m.recent = zap.NewNop(), zap.NewNop(), zap.NewNop(), nil
+	m.metrics = &handlerMetrics{deliveries: map[result]prometheus.Counter{}, failedFirst: uncounted{}, failedRetry: uncounted{},
+		processing: uncounted{}, leaseLost: uncounted{}, outcomeUnknown: uncounted{}, inFlight: uncounted{}, waiting: uncounted{}, payloadChanged: uncounted{}}
+	return nil
+}
+
+// uncounted is a metric that is none.
+type uncounted struct{ prometheus.Gauge }
+
+func (uncounted) Inc()            {}
+func (uncounted) Dec()            {}
+func (uncounted) Observe(float64) {}
+
+func init() {
+	caddy.RegisterModule(mute{})
+	httpcaddyfile.RegisterHandlerDirective("mute_webhook_dedup", func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		m := new(mute)
+		return m, m.UnmarshalCaddyfile(h.Dispenser)
+	})
+	httpcaddyfile.RegisterDirectiveOrder("mute_webhook_dedup", httpcaddyfile.Before, "invoke")
+}
+
+// BenchmarkOverhead compares, in turn within one run, a route that observes nothing with the same route with the
+// module's logging and metrics, then with spans on Caddy's tracing directive and with Caddy's access log as well. One
+// operation is a round of deliveries on each of them. What is reported is the median over the rounds, in per cent of the
+// throughput of the route that observes nothing:
+//
+//	go test -run - -bench Overhead -benchtime 40x .
+func BenchmarkOverhead(b *testing.B) {
+	const clients, deliveries = 16, 4000 // of a round on one route
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	defer app.Close()
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	defer collector.Close()
+	b.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+	b.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	dir, err := os.MkdirTemp("", "wd")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+
+	proxy := "reverse_proxy " + app.Listener.Addr().String()
+	guard := "webhook_dedup stripe {\nsecret {env.STRIPE_SECRET}\n}\n" + proxy
+	routes := []struct{ name, block string }{
+		{"nothing", "mute_webhook_dedup stripe {\nsecret {env.STRIPE_SECRET}\nstore memory {\nname mute\n}\n}\n" + proxy},
+		{"module", guard},
+		{"tracing-only", "tracing\nmute_webhook_dedup stripe {\nsecret {env.STRIPE_SECRET}\nstore memory {\nname mute\n}\n}\n" + proxy},
+		{"module+tracing", "tracing\n" + guard},
+		{"module+tracing+access-log", "tracing\nlog {\noutput file " + filepath.Join(dir, "access.log") + "\n}\n" + guard},
+	}
+	text := "{\nadmin off\nauto_https off\npersist_config off\nlog default {\noutput file " + filepath.Join(dir, "log") + "\n}\nwebhook_dedup {\nstore memory\n}\n}\n"
+	for i, route := range routes {
+		text += fmt.Sprintf("http://hooks%d.example.com {\nbind unix/%s\n%s\n}\n", i, filepath.Join(dir, fmt.Sprint(i)), route.block)
+	}
+	config, err := adapt(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		b.Fatal(err)
+	}
+	defer caddy.Stop()
+	spec, _ := provider.Lookup("stripe")
+	compiled, err := provider.Compile(spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var next atomic.Int64
+	round := func(i int) time.Duration {
+		socket := filepath.Join(dir, fmt.Sprint(i))
+		transport := &http.Transport{MaxIdleConnsPerHost: clients, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}
+		defer transport.CloseIdleConnections()
+		requests := make([]*http.Request, deliveries)
+		for j := range requests {
+			d := provider.Delivery{Method: http.MethodPost, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: fmt.Appendf(nil, `{"id":"evt_%d","type":"charge.succeeded","data":"%02000d"}`, next.Add(1), 0)}
+			if err := compiled.Sign(&d, testSecret, time.Now()); err != nil {
+				b.Fatal(err)
+			}
+			requests[j], _ = http.NewRequest(d.Method, fmt.Sprintf("http://hooks%d.example.com/", i), bytes.NewReader(d.Body))
+			requests[j].Header = d.Header
+		}
+		var at atomic.Int64
+		var all sync.WaitGroup
+		started := time.Now()
+		for range clients {
+			all.Go(func() {
+				for {
+					j := int(at.Add(1)) - 1
+					if j >= deliveries {
+						return
+					}
+					res, err := transport.RoundTrip(requests[j])
+					if err != nil || res.StatusCode != http.StatusOK || res.Header.Get(resultHeader) != string(resultProcessed) {
+						b.Errorf("%s: %v %v", routes[i].name, res, err)
+						return
+					}
+					io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+				}
+			})
+		}
+		all.Wait()
+		return time.Since(started)
+	}
+
+	for i := range routes {
+		round(i) // warms up
+	}
+	times := make([][]time.Duration, len(routes))
+	for n := range b.N {
+		for k := range routes {
+			i := (n + k) % len(routes) // each is first as often as the others
+			times[i] = append(times[i], round(i))
+		}
+	}
+	// Each round is compared with the one of the same turn, which had the same neighbours on the machine.
+	for i := 1; i < len(routes); i++ {
+		ratios := make([]float64, b.N)
+		for n := range ratios {
+			ratios[n] = 100 * float64(times[0][n]) / float64(times[i][n])
+		}
+		slices.Sort(ratios)
+		b.ReportMetric(ratios[len(ratios)/2], "%:"+routes[i].name)
+	}
+	slices.Sort(times[0])
+	b.ReportMetric(deliveries/times[0][len(times[0])/2].Seconds(), "deliveries/s")
+}
