@@ -164,6 +164,10 @@ func TestNothingSecretIsToldAnywhere(t *testing.T) {
 	redis.Kill()
 	everything()
 	askAll()
+	redis.Restart() // for what the outage left behind
+	if !pendingWork.wait(20 * time.Second) {
+		t.Error("background work did not end")
+	}
 
 	logs := s.logs(`"result":"processed"`, `"result":"failed"`, `"result":"invalid_signature"`, `"result":"store_error"`, `"result":"too_large"`,
 		`"result":"not_allowed"`, `"msg":"upstream roundtrip"`, `"msg":"handled request"`, `"logger":"http.handlers.reverse_proxy"`)

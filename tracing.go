@@ -43,13 +43,15 @@ func (d *delivery) trace() {
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(attrProvider.String(d.h.spec.ID), attrResult.String(string(d.result)))
+	attributes := make([]attribute.KeyValue, 0, 4)
+	attributes = append(attributes, attrProvider.String(d.h.spec.ID), attrResult.String(string(d.result)))
 	if d.eventID != "" {
-		span.SetAttributes(attrEventID.String(d.eventID))
+		attributes = append(attributes, attrEventID.String(d.eventID))
 	}
 	if d.record.Attempts > 0 {
-		span.SetAttributes(attrAttempt.Int(d.record.Attempts))
+		attributes = append(attributes, attrAttempt.Int(d.record.Attempts))
 	}
+	span.SetAttributes(attributes...)
 }
 
 // step is a span about a part of a delivery's way. Its zero value records nothing.
@@ -61,8 +63,7 @@ func (d *delivery) step(ctx context.Context, name string) (context.Context, step
 	if !parent.IsRecording() {
 		return ctx, step{}
 	}
-	ctx, span := parent.TracerProvider().Tracer(tracerName).Start(ctx, name)
-	span.SetAttributes(attrProvider.String(d.h.spec.ID), attrStore.String(d.h.store.name))
+	ctx, span := parent.TracerProvider().Tracer(tracerName).Start(ctx, name, trace.WithAttributes(attrStore.String(d.h.store.name)))
 	return ctx, step{span}
 }
 

@@ -55,7 +55,7 @@ func init() {
 func attributeOf(span sdktrace.ReadOnlySpan, key attribute.Key) string {
 	for _, a := range span.Attributes() {
 		if a.Key == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""

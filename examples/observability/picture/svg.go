@@ -22,6 +22,21 @@ const (
 
 var colours = []string{"#3274d9", "#e0752d", "#299c46", "#e24d42", "#8f3bb8", "#6d6d6d", "#c9a400", "#0a9396"}
 
+// colour is the line's place among the colours, but for words that have a meaning.
+func colour(name string, i int) string {
+	switch name {
+	case "processed":
+		return "#299c46"
+	case "failed":
+		return "#e24d42"
+	case "duplicate":
+		return "#3274d9"
+	case "invalid_signature":
+		return "#8f3bb8"
+	}
+	return colours[i%len(colours)]
+}
+
 // drawing is an SVG in the making.
 type drawing struct {
 	from, to time.Time
@@ -74,7 +89,7 @@ func (d *drawing) panel(p stage.Panel, lines []stage.Series, names []string) {
 		fmt.Fprintf(&d.body, `<text x="%.1f" y="%.1f" fill="#9aa0a8" font-size="9">%s</text>`+"\n", at+2, top+depth+11, passed.Round(time.Second))
 	}
 	for i, line := range lines {
-		fmt.Fprintf(&d.body, `<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", d.path(line, inner, depth, ceiling), colours[i%len(colours)])
+		fmt.Fprintf(&d.body, `<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", d.path(line, inner, depth, ceiling), colour(names[i], i))
 	}
 	at := 10.0
 	for i, name := range names {
@@ -82,7 +97,7 @@ func (d *drawing) panel(p stage.Panel, lines []stage.Series, names []string) {
 			break
 		}
 		fmt.Fprintf(&d.body, `<rect x="%.1f" y="%.1f" width="9" height="3" fill="%s"/><text x="%.1f" y="%.1f" fill="#464c54">%s</text>`+"\n",
-			at, h-12, colours[i%len(colours)], at+12, h-8, escape(name))
+			at, h-12, colour(name, i), at+12, h-8, escape(name))
 		at += 24 + 6*float64(len(name))
 	}
 	d.body.WriteString("</g>\n")
@@ -91,12 +106,16 @@ func (d *drawing) panel(p stage.Panel, lines []stage.Series, names []string) {
 // path is a line; it has gaps where there is no value.
 func (d *drawing) path(line stage.Series, inner, depth, ceiling float64) string {
 	var b strings.Builder
-	pen := "M"
+	pen, last := "M", d.from
 	for _, point := range line.Points {
 		if math.IsNaN(point.Value) || math.IsInf(point.Value, 0) {
 			pen = "M"
 			continue
 		}
+		if point.At.Sub(last) > 3*time.Second {
+			pen = "M"
+		}
+		last = point.At
 		x := left + inner*float64(point.At.Sub(d.from))/float64(d.to.Sub(d.from))
 		fmt.Fprintf(&b, "%s%.1f %.1f", pen, x, top+depth-depth*point.Value/ceiling)
 		pen = "L"

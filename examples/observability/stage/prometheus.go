@@ -16,10 +16,7 @@ import (
 )
 
 // Prometheus is a server of this stage's own, with the example's configuration and rules.
-type Prometheus struct {
-	url  string
-	stop func()
-}
+type Prometheus struct{ url string }
 
 // ErrNoPrometheus: the program is not installed.
 var ErrNoPrometheus = errors.New("prometheus was not found; on Debian and Ubuntu: apt-get install prometheus (`make setup` does it)")
