@@ -29,10 +29,10 @@ export async function startApplication() {
 export async function startCaddy(binary, providers, applicationPort) {
   const dir = await mkdtemp(join(tmpdir(), 'conformance-'));
   const port = await freePort();
-  const routes = providers.map(({ name, provider, secret }) => `
+  const routes = providers.map(({ name, provider, secret, publicURL }) => `
 	handle /${name} {
 		webhook_dedup ${provider} {
-			secret "${secret}"
+			secret "${secret}"${publicURL ? '\n\t\t\tpublic_url ' + publicURL : ''}
 		}
 		reverse_proxy 127.0.0.1:${applicationPort}
 	}`);
