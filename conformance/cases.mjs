@@ -10,21 +10,31 @@ const refused = { status: 401, result: 'invalid_signature', runs: 0 };
 export const cases = [
   { name: 'accepted', make: (p, sign) => sign(), want: accepted },
   { name: 'copy', make: (p, sign) => sign(), before: accepted, want: duplicate },
-  { name: 'tampered', make: async (p, sign) => tamper(await sign()), want: refused },
+  { name: 'tampered', only: (p) => !p.bodyUnsigned, make: async (p, sign) => (p.tamper ?? tamper)(await sign()), want: refused },
   { name: 'truncated', make: async (p, sign) => edit(p, await sign(), (value) => value.slice(0, -8)), want: refused },
   { name: 'empty', make: async (p, sign) => edit(p, await sign(), () => ''), want: refused },
   { name: 'wrong key', make: (p, sign) => sign({ secret: p.otherSecret }), want: refused },
   { name: 'unsigned', make: async (p, sign) => edit(p, await sign(), () => undefined), want: refused },
-  { name: 'stale', only: (p) => p.timestamped, make: (p, sign) => sign({ at: Date.now() - 10 * minutes }), want: refused },
-  { name: 'future', only: (p) => p.timestamped, make: (p, sign) => sign({ at: Date.now() + 10 * minutes }), want: refused },
+  { name: 'stale', only: (p) => p.timestamped, make: (p, sign) => sign({ at: Date.now() - off(p) }), want: refused },
+  { name: 'future', only: (p) => p.timestamped, make: (p, sign) => sign({ at: Date.now() + off(p) }), want: refused },
 ];
 
-// The last brace of the body becomes another byte.
-function tamper({ headers, body }) {
-  return { headers, body: body.slice(0, -1) + ' ' + body.slice(-1) };
+// Twice what the provider's timestamps may be off.
+function off({ toleranceMinutes = 5 }) {
+  return 2 * toleranceMinutes * minutes;
 }
 
-function edit(provider, { headers, body }, change) {
+// The last brace of the body becomes another byte.
+function tamper({ body, ...rest }) {
+  return { ...rest, body: body.slice(0, -1) + ' ' + body.slice(-1) };
+}
+
+// Changes the signature, or removes it where the change returns undefined.
+function edit(provider, delivery, change) {
+  if (provider.editSignature) {
+    return provider.editSignature(delivery, change);
+  }
+  const { headers } = delivery;
   const changed = { ...headers };
   const value = change(headers[provider.signatureHeader]);
   if (value === undefined) {
@@ -32,5 +42,5 @@ function edit(provider, { headers, body }, change) {
   } else {
     changed[provider.signatureHeader] = value;
   }
-  return { headers: changed, body };
+  return { ...delivery, headers: changed };
 }

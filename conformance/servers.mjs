@@ -13,7 +13,8 @@ export async function startApplication() {
   const server = createServer((request, response) => {
     request.resume();
     request.on('end', () => {
-      runs.set(request.url, (runs.get(request.url) ?? 0) + 1);
+      const [path] = request.url.split('?');
+      runs.set(path, (runs.get(path) ?? 0) + 1);
       response.end('done');
     });
   });
@@ -29,13 +30,19 @@ export async function startApplication() {
 export async function startCaddy(binary, providers, applicationPort) {
   const dir = await mkdtemp(join(tmpdir(), 'conformance-'));
   const port = await freePort();
-  const routes = providers.map(({ name, provider, secret }) => `
+  const certified = providers.filter(({ certificate }) => certificate);
+  const pem = (name) => join(dir, name + '.pem');
+  await Promise.all(certified.map(({ name, certificate }) => writeFile(pem(name), certificate)));
+  const routes = providers.map(({ name, provider, secret, publicURL, certificate }) => {
+    const more = [publicURL && 'public_url ' + publicURL, certificate && 'certificate ' + pem(name)].filter(Boolean);
+    return `
 	handle /${name} {
 		webhook_dedup ${provider} {
-			secret "${secret}"
+			${[`secret "${secret}"`, ...more].join('\n\t\t\t')}
 		}
 		reverse_proxy 127.0.0.1:${applicationPort}
-	}`);
+	}`;
+  });
   const caddyfile = join(dir, 'Caddyfile');
   await writeFile(caddyfile, `{
 	admin off
@@ -54,6 +61,11 @@ ${routes.join('\n')}
 }
 `);
   const env = { ...process.env, HOME: dir, XDG_CONFIG_HOME: join(dir, 'config'), XDG_DATA_HOME: join(dir, 'data') };
+  if (certified.length) {
+    // They sign themselves, so they are the roots too.
+    env.SSL_CERT_FILE = pem('roots');
+    await writeFile(env.SSL_CERT_FILE, certified.map(({ certificate }) => certificate).join(''));
+  }
   const child = spawn(binary, ['run', '--config', caddyfile, '--adapter', 'caddyfile'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   child.stdout.on('data', (text) => { log += text; });

@@ -13,7 +13,7 @@ const (
 	day  = 24 * time.Hour
 )
 
-//go:generate go run ./docgen ../docs/providers.md
+//go:generate go run ./docgen ../docs/providers.md ../conformance/matrix.json
 
 //go:embed samples
 var samples embed.FS

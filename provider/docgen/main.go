@@ -14,12 +14,19 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("usage: docgen <file>")
+	if len(args) != 1 && len(args) != 2 {
+		return fmt.Errorf("usage: docgen <file> [<conformance matrix>]")
+	}
+	var results *conformance
+	if len(args) == 2 {
+		var err error
+		if results, err = readConformance(args[1]); err != nil {
+			return err
+		}
 	}
 	before, err := os.ReadFile(args[0])
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return os.WriteFile(args[0], []byte(render(string(before))), 0o644)
+	return os.WriteFile(args[0], []byte(render(string(before), results)), 0o644)
 }

@@ -17,7 +17,11 @@ func TestPageIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if render(string(have)) != string(have) {
+	results, err := readConformance("../../conformance/matrix.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if render(string(have), results) != string(have) {
 		t.Error("docs/providers.md is out of date: run go generate in the directory provider")
 	}
 	for _, s := range provider.All() {
@@ -46,8 +50,8 @@ func TestMatrixIsKept(t *testing.T) {
 	if again, _ := os.ReadFile(file); string(again) != filled {
 		t.Error("the matrix was not kept")
 	}
-	if run(nil) == nil || run([]string{t.TempDir()}) == nil {
-		t.Error("no file, or a directory, must be an error")
+	if run(nil) == nil || run([]string{t.TempDir()}) == nil || run([]string{file, file}) == nil || run([]string{file, t.TempDir()}) == nil {
+		t.Error("no file, a directory, or a matrix that is none must be an error")
 	}
 }
 

@@ -22,16 +22,16 @@ not confirmed by a source.
 const (
 	matrixBegin = "<!-- conformance matrix: begin -->"
 	matrixEnd   = "<!-- conformance matrix: end -->"
-	matrixNone  = "The matrix is filled in from `conformance/matrix.json` by the conformance suite."
+	matrixNone  = "The matrix is filled in from `conformance/matrix.json`, which the conformance suite writes."
 )
 
-// render writes the page. What stands between the marks of the conformance matrix is kept as it was.
-func render(before string) string {
+// render writes the page. Without a conformance matrix, what stands between its marks is kept as it was.
+func render(before string, results *conformance) string {
 	var b strings.Builder
 	all := provider.All()
 	fmt.Fprintf(&b, head, len(all))
 	table(&b, all)
-	matrix(&b, before)
+	matrix(&b, before, results)
 	unsupported(&b)
 	for _, s := range all {
 		section(&b, s)
@@ -52,9 +52,11 @@ func table(b *strings.Builder, all []provider.Spec) {
 	b.WriteByte('\n')
 }
 
-func matrix(b *strings.Builder, before string) {
+func matrix(b *strings.Builder, before string, results *conformance) {
 	kept := "\n" + matrixNone + "\n"
-	if _, rest, ok := strings.Cut(before, matrixBegin); ok {
+	if results != nil {
+		kept = "\n" + results.table() + "\n"
+	} else if _, rest, ok := strings.Cut(before, matrixBegin); ok {
 		if inner, _, ok := strings.Cut(rest, matrixEnd); ok {
 			kept = inner
 		}
