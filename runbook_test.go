@@ -78,7 +78,7 @@ func TestRunbookFindForgetAndSendAgain(t *testing.T) {
 	send(0)
 	a.wantRuns(t, 3)
 	at("inspect", "evt_order_1001").want(t, 0, "attempts       1\n", "")
-	at("watch", "--for", "200ms").want(t, 0, "evt_order_1001", "")
+	at("watch", "--for", "2s").want(t, 0, "evt_order_1001", "")
 }
 
 func TestRunbookObserveThenEnforce(t *testing.T) {
