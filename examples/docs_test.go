@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	webhookdedup "github.com/webhook-dedup/caddy-webhook-dedup"
 	"github.com/webhook-dedup/caddy-webhook-dedup/provider"
@@ -157,20 +156,6 @@ func TestReadmeProviders(t *testing.T) {
 	if strings.TrimSpace(section) != want {
 		t.Errorf("the README's list of providers should be:\n%s", want)
 	}
-}
-
-// short writes a duration as the README does: 3d, 4h, 27h35m5s.
-func short(d time.Duration) string {
-	if d%(24*time.Hour) == 0 {
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	}
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }
 
 // TestGuaranteesMessages finds every log message that docs/guarantees.md quotes in the source.
