@@ -9,6 +9,10 @@ import { startApplication, startCaddy } from './servers.mjs';
 const here = import.meta.dirname;
 const problems = [];
 
+async function npmVersion(sdk) {
+  return JSON.parse(await readFile(join(here, 'node_modules', sdk, 'package.json'), 'utf8')).version;
+}
+
 // A provider comes before its variants: as file names, - would come before the dot.
 const byName = (a, b) => (basename(a, '.mjs') < basename(b, '.mjs') ? -1 : 1);
 
@@ -16,8 +20,8 @@ async function loadProviders(chosen) {
   const files = (await readdir(join(here, 'providers'))).filter((file) => file.endsWith('.mjs')).sort(byName);
   const providers = await Promise.all(files.map(async (file) => {
     const { default: provider } = await import(join(here, 'providers', file));
-    const manifest = JSON.parse(await readFile(join(here, 'node_modules', provider.sdk, 'package.json'), 'utf8'));
-    return { ...provider, name: basename(file, '.mjs'), version: manifest.version };
+    const version = provider.version ?? await npmVersion(provider.sdk);
+    return { ...provider, name: basename(file, '.mjs'), version };
   }));
   return providers.filter(({ name }) => chosen.length === 0 || chosen.includes(name));
 }

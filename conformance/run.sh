@@ -11,7 +11,8 @@ if [[ -z ${WEBHOOK_DEDUP_BINARY:-} ]]; then
 	WEBHOOK_DEDUP_BINARY=$work/caddy
 	go -C .. build -o "$WEBHOOK_DEDUP_BINARY" ./cmd/caddy
 fi
-export WEBHOOK_DEDUP_BINARY
+export WEBHOOK_DEDUP_BINARY CONFORMANCE_GO=$work/sdks
+go -C go build -o "$CONFORMANCE_GO" .
 
 # The SDKs need Node.js 20; the node of an older Debian is good enough to fetch one from the npm registry.
 node=node
