@@ -54,9 +54,12 @@ type seen struct {
 	earliest, latest int64
 }
 
+// slack is what the clocks differ by: stores count in whole milliseconds, so that a lease may end by as much too early.
+const slack = int64(time.Millisecond)
+
 // mayBeOver and mayBeLive report what the lease can be for an operation that takes effect between from and to.
-func (s seen) mayBeOver(in input) bool { return in.to >= s.earliest }
-func (s seen) mayBeLive(in input) bool { return in.from <= s.latest }
+func (s seen) mayBeOver(in input) bool { return in.to >= s.earliest-slack }
+func (s seen) mayBeLive(in input) bool { return in.from-slack <= s.latest }
 
 func (s seen) held(in input) seen {
 	s.state, s.token, s.earliest = claim.Processing, in.token, in.from+int64(in.lease)
