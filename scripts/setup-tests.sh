@@ -8,6 +8,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 missing=()
 have gcc || have clang || missing+=(gcc libc6-dev)
+have ps || missing+=(procps)
 have redis-server || missing+=(redis-server)
 have node || missing+=(nodejs)
 have npm || missing+=(npm)
